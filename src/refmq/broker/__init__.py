@@ -1,0 +1,4 @@
+"""The steps of the broker's control plane.
+
+Pure: time is an argument, writes and replies are effects.
+"""

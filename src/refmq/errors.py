@@ -1,0 +1,83 @@
+"""Every exception of refmq, in one place.
+
+    RefmqError                 base: whatever refmq raises on purpose
+      DecodeError              bytes that somebody else wrote are wrong; says where
+        WireError              ... a peer sent them
+        CorruptRecord          ... a file holds them
+      UsageError               we were called wrongly: an argument, a flag, a configuration value
+      MissingTool              something outside refmq is needed and is not there; says how to get it
+      CheckFound               a check ran to its end and found something to report
+
+Whose fault it was can be told from the type alone. When refmq itself is wrong there is no class for it:
+that is an ``AssertionError``, and it stops the process.
+
+Messages are full sentences. The arguments of an exception are its fields, so two implementations agree on
+an error when ``type(a) is type(b) and a.args == b.args``, and every exception survives pickling.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "CheckFound",
+    "CorruptRecord",
+    "DecodeError",
+    "MissingTool",
+    "RefmqError",
+    "UsageError",
+    "WireError",
+]
+
+
+class RefmqError(Exception):
+    """Base of every exception that refmq raises on purpose."""
+
+
+class DecodeError(RefmqError):
+    """Bytes that somebody else wrote do not mean anything. Raised as one of its two subclasses.
+
+    ``field`` is the name of the field in the layout table of the module that decodes it, ``offset`` the
+    position of its first byte (from the start of the frame or file that was given to the decoder), and
+    ``expected`` and ``found`` say what the layout asks for and what was there instead.
+    """
+
+    _offset_name = "byte offset"
+
+    def __init__(self, field: str, offset: int, expected: object, found: object) -> None:
+        super().__init__(field, offset, expected, found)
+        self.field = field
+        self.offset = offset
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return f"{self.field} at {self._offset_name} {self.offset} should be {self.expected} but is {self.found}"
+
+
+class WireError(DecodeError):
+    """A peer sent bytes that are not a valid frame, header or body."""
+
+
+class CorruptRecord(DecodeError):
+    """A file holds bytes that are not a valid record. ``offset`` is physical: from the start of the log."""
+
+    _offset_name = "physical offset"
+
+
+class UsageError(RefmqError):
+    """The caller used refmq wrongly: an argument, a flag or a configuration value that cannot be right."""
+
+
+class MissingTool(RefmqError):
+    """Something outside refmq is needed and was not found. ``remedy`` is one sentence on how to get it."""
+
+    def __init__(self, tool: str, remedy: str) -> None:
+        super().__init__(tool, remedy)
+        self.tool = tool
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.tool} was not found. {self.remedy}"
+
+
+class CheckFound(RefmqError):
+    """A check ran to its end and found something. The command line turns this into exit code 3."""
