@@ -4,6 +4,10 @@
       DecodeError              bytes that somebody else wrote are wrong; says where
         WireError              ... a peer sent them
         CorruptRecord          ... a file holds them
+      DiskError                the disk did not do what it was asked; says which file
+        DiskFull               ... no room; nothing was changed
+        DiskFailed             ... an operation failed, and after a failed flush nothing is sure any more
+        StoreInUse             ... another process holds the store directory
       UsageError               we were called wrongly: an argument, a flag, a configuration value
       MissingTool              something outside refmq is needed and is not there; says how to get it
       CheckFound               a check ran to its end and found something to report
@@ -21,8 +25,12 @@ __all__ = [
     "CheckFound",
     "CorruptRecord",
     "DecodeError",
+    "DiskError",
+    "DiskFailed",
+    "DiskFull",
     "MissingTool",
     "RefmqError",
+    "StoreInUse",
     "UsageError",
     "WireError",
 ]
@@ -61,6 +69,31 @@ class CorruptRecord(DecodeError):
     """A file holds bytes that are not a valid record. ``offset`` is physical: from the start of the log."""
 
     _offset_name = "physical offset"
+
+
+class DiskError(RefmqError):
+    """The disk did not do what it was asked. ``path`` is the file, ``operation`` what was tried."""
+
+    def __init__(self, path: str, operation: str, reason: str) -> None:
+        super().__init__(path, operation, reason)
+        self.path = path
+        self.operation = operation
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"cannot {self.operation} {self.path}: {self.reason}"
+
+
+class DiskFull(DiskError):
+    """There is no room for what was to be written. Nothing was changed; freeing space is enough to go on."""
+
+
+class DiskFailed(DiskError):
+    """An operation on the disk failed. After a failed flush nobody knows what is on the medium."""
+
+
+class StoreInUse(DiskError):
+    """Another process holds the lock of the store directory."""
 
 
 class UsageError(RefmqError):

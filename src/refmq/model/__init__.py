@@ -1,4 +1,4 @@
-"""Values and state shared by every layer: typed offsets, messages, effects and engine protocols.
+"""Values that everything else speaks in: identifiers, steps and events, the disk, the vocabulary.
 
-Pure: nothing here reads a clock, a socket, a file or a random number.
+Nothing here performs IO, reads a clock or knows a byte layout.
 """

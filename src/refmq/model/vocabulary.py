@@ -1,0 +1,430 @@
+"""One vocabulary: every protocol step has one name, the same in five places.
+
+`SlaveAppend` is an action of spec/HaReplication.tla, the step function `slave_append` of the
+reference, the event `SlaveAppend` of a trace, the step `SlaveAppend` of a conformance history and a
+column value in a trace check. This module is the list of those names; tests compare it with the
+specifications' `Next`, with the step functions and with the oracles, and the docs table is
+produced from it.
+
+An action is taken by the implementation (it has a step function and a trace event), or by the
+environment: a fault, a clock, a message that the network loses. The environment's actions have no
+step function; a simulated history takes them, and the simulator records them as events.
+
+The last column says what an event carries in `Event.a`, `.b`, `.c` and `.d`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class By(StrEnum):
+    """Who takes an action."""
+
+    NODE = "node"
+    """The implementation: a step function exists."""
+    CLIENT = "client"
+    """A client of the cluster; the reference client and the scripted test client have the step."""
+    ENVIRONMENT = "environment"
+    """The world: crashes, power loss, networks, clocks, operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action of one protocol."""
+
+    name: str
+    by: By
+    meaning: str
+    fields: tuple[str, ...] = ()
+    """What `a`, `b`, `c`, `d` of its trace event hold, in this order."""
+
+    @property
+    def step(self) -> str:
+        """The name of the step function: SlaveAppend -> slave_append."""
+        return "".join("_" + c.lower() if c.isupper() else c for c in self.name).lstrip("_")
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """One promise, named for the promise. `liveness` ones need fairness and a finite history."""
+
+    name: str
+    meaning: str
+    liveness: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """One specification: its module in spec/, its actions and its promises."""
+
+    module: str
+    actions: tuple[Action, ...]
+    invariants: tuple[Invariant, ...]
+
+
+STORE_RECOVERY: Final = Protocol(
+    "StoreRecovery",
+    actions=(
+        Action(
+            "AppendMessage",
+            By.NODE,
+            "A record is appended to the commit log, not yet durable.",
+            ("physical_offset", "queue_offset", "message", "size_bytes"),
+        ),
+        Action(
+            "RollFile",
+            By.NODE,
+            "The last file ends with a blank record and the next one begins.",
+            ("physical_offset", "next_file_offset"),
+        ),
+        Action("FlushLog", By.NODE, "The commit log is durable up to a position.", ("flushed_to",)),
+        Action(
+            "AckPut",
+            By.NODE,
+            "The producer is told that its message is stored.",
+            ("physical_offset", "queue_offset", "message", "status"),
+        ),
+        Action(
+            "DispatchMessage",
+            By.NODE,
+            "One record of the log gets its queue unit and its index entries.",
+            ("physical_offset", "queue_offset", "tags_code", "size_bytes"),
+        ),
+        Action("FlushQueue", By.NODE, "A consume queue is durable up to a position.", ("flushed_to",)),
+        Action("FlushIndex", By.NODE, "The index is durable up to an entry.", ("flushed_to",)),
+        Action(
+            "WriteCheckpoint",
+            By.NODE,
+            "The three time stamps are written and durable.",
+            ("log_ms", "queue_ms", "index_ms"),
+        ),
+        Action(
+            "ServeMessage",
+            By.NODE,
+            "A message is given to a consumer.",
+            ("physical_offset", "queue_offset", "message", "size_bytes"),
+        ),
+        Action("ExpireFile", By.NODE, "The oldest file of the log is removed.", ("file_offset", "min_offset")),
+        Action(
+            "StartStore",
+            By.NODE,
+            "The directory is locked and marked as in use (abort file).",
+            ("was_clean",),
+        ),
+        Action(
+            "ScanLog",
+            By.NODE,
+            "Recovery has read the log and knows where its valid part ends.",
+            ("scan_from", "valid_to"),
+        ),
+        Action(
+            "TruncateQueue",
+            By.NODE,
+            "Recovery cuts the units that point past the valid log.",
+            ("queue_offset_end", "valid_to"),
+        ),
+        Action(
+            "TruncateLog",
+            By.NODE,
+            "Recovery cuts the log at its valid end and zeroes what follows.",
+            ("valid_to",),
+        ),
+        Action(
+            "FinishRecovery",
+            By.NODE,
+            "Every valid record is dispatched; the store serves.",
+            ("valid_to", "min_offset"),
+        ),
+        Action("StopStore", By.NODE, "A clean stop: everything flushed, abort file removed.", ("valid_to",)),
+        Action("ProcessCrash", By.ENVIRONMENT, "Memory is gone; every written byte survives."),
+        Action("PowerLoss", By.ENVIRONMENT, "Any subset of the unflushed pages is gone as well."),
+        Action("FailFlush", By.ENVIRONMENT, "A flush reports an error; the pages' fate is unknown."),
+    ),
+    invariants=(
+        Invariant("AckedSurvives", "What was acknowledged survives every fault that the flush mode covers."),
+        Invariant("NoInvention", "Nothing is stored or served that was not sent."),
+        Invariant(
+            "QueueMatchesLog",
+            "Every queue unit names the record that it claims to name, in order, without holes.",
+        ),
+        Invariant("IndexFindsEveryKey", "A query by key finds every retained message that has the key."),
+        Invariant("RecoveryIdempotent", "A recovery that is interrupted and repeated ends as an undisturbed one."),
+        Invariant("NeverServeUnflushed", "With sync flush nothing is served that a power loss could take back."),
+        Invariant("TimeSearchExact", "The search by time finds the first message stored at or after the time."),
+        Invariant("RetentionPrefix", "Cleaning removes the oldest files only, never a hole in the middle."),
+        Invariant("CheckpointMonotone", "Checkpoint stamps never run ahead of the durable data they describe."),
+        Invariant(
+            "RecoveryFinishes",
+            "A store that is started without further faults serves in the end.",
+            liveness=True,
+        ),
+    ),
+)
+
+HA_REPLICATION: Final = Protocol(
+    "HaReplication",
+    actions=(
+        Action(
+            "MasterAppend",
+            By.NODE,
+            "The master appends a record and knows who waits for it.",
+            ("physical_offset", "end_offset", "message", "size_bytes"),
+        ),
+        Action("MasterFlush", By.NODE, "The master's log is durable up to a position.", ("flushed_to",)),
+        Action(
+            "AckPut",
+            By.NODE,
+            "The producer is told that its message is stored (and replicated).",
+            ("physical_offset", "queue_offset", "message", "status"),
+        ),
+        Action(
+            "TimeoutPut",
+            By.NODE,
+            "The wait for the slave ends without an acknowledgement.",
+            ("physical_offset", "queue_offset", "message", "status"),
+        ),
+        Action("Connect", By.NODE, "A slave opens a new connection to its master.", ("incarnation",)),
+        Action(
+            "SlaveReport",
+            By.NODE,
+            "The slave reports the end of its log: first a request, later acknowledgements.",
+            ("incarnation", "max_offset"),
+        ),
+        Action(
+            "MasterReadReport",
+            By.NODE,
+            "The master reads a report: chooses where to begin, or marks it acknowledged.",
+            ("incarnation", "report", "ack_offset"),
+        ),
+        Action(
+            "MasterSend",
+            By.NODE,
+            "The master sends the next piece of its log.",
+            ("incarnation", "from_offset", "to_offset"),
+        ),
+        Action(
+            "MasterHeartbeat",
+            By.NODE,
+            "The master sends an empty frame at its position.",
+            ("incarnation", "from_offset"),
+        ),
+        Action(
+            "SlaveAppend",
+            By.NODE,
+            "The slave appends a received piece, or closes on a wrong offset.",
+            ("incarnation", "from_offset", "to_offset"),
+        ),
+        Action("SlaveFlush", By.NODE, "The slave's log is durable up to a position.", ("flushed_to",)),
+        Action(
+            "Disconnect",
+            By.ENVIRONMENT,
+            "The connection breaks and everything in flight is lost.",
+            ("incarnation",),
+        ),
+        Action(
+            "StrayReport",
+            By.ENVIRONMENT,
+            "Somebody who is no slave of ours connects and reports a number.",
+            ("incarnation", "max_offset"),
+        ),
+        Action("MasterCrash", By.ENVIRONMENT, "The master's process dies; its files survive."),
+        Action("MasterPowerLoss", By.ENVIRONMENT, "The master loses any unflushed suffix.", ("kept_to",)),
+        Action("MasterDiskLoss", By.ENVIRONMENT, "The master loses its disk."),
+        Action("MasterRestart", By.NODE, "The master recovers its log and accepts connections.", ("max_offset",)),
+        Action("SlaveCrash", By.ENVIRONMENT, "A slave's process dies; its files survive."),
+        Action("SlavePowerLoss", By.ENVIRONMENT, "A slave loses any unflushed suffix.", ("kept_to",)),
+        Action("SlaveRestart", By.NODE, "A slave recovers its log.", ("max_offset",)),
+        Action("ExpireFile", By.NODE, "The oldest file of the log is removed.", ("file_offset", "min_offset")),
+        Action("Promote", By.ENVIRONMENT, "An operator makes a slave the master.", ("max_offset",)),
+    ),
+    invariants=(
+        Invariant(
+            "AckedSurvives",
+            "What was acknowledged survives every fault that the flush and replication mode cover.",
+        ),
+        Invariant("NoInvention", "No log holds a message that was not sent."),
+        Invariant("PrefixReplica", "A slave's log equals the master's at every offset that both hold."),
+        Invariant("SlaveContiguous", "A slave's log has no hole."),
+        Invariant("NoFalseAck", "At a replicated acknowledgement a slave holds that very message."),
+        Invariant("CatchUp", "Without further faults a slave gets the whole log.", liveness=True),
+        Invariant("PutResolves", "Every put is answered.", liveness=True),
+    ),
+)
+
+TRANSACTION_CHECK_BACK: Final = Protocol(
+    "TransactionCheckBack",
+    actions=(
+        Action(
+            "SendHalf",
+            By.CLIENT,
+            "The half message is stored in the half topic.",
+            ("physical_offset", "half_offset", "message", "check_times"),
+        ),
+        Action(
+            "LocalDecide",
+            By.CLIENT,
+            "The producer decides and sends its decision.",
+            ("decision", "half_offset", "message"),
+        ),
+        Action(
+            "EndTransaction",
+            By.NODE,
+            "The broker takes a decision: commits to the real topic, or not.",
+            ("decision", "half_offset", "message", "status"),
+        ),
+        Action(
+            "WriteOp",
+            By.NODE,
+            "The op message marks a half message as done.",
+            ("op_offset", "half_offset", "message"),
+        ),
+        Action(
+            "RoundStart",
+            By.NODE,
+            "A check round begins at the stored progress.",
+            ("half_offset", "op_offset"),
+        ),
+        Action("PullOps", By.NODE, "The round reads the next op messages.", ("op_offset_from", "op_offset_to")),
+        Action(
+            "HalfRemoved",
+            By.NODE,
+            "The round passes a half message that has its op.",
+            ("half_offset", "op_offset"),
+        ),
+        Action(
+            "HalfDiscard",
+            By.NODE,
+            "A half message was checked too often or is too old and is set aside.",
+            ("half_offset", "check_times", "message"),
+        ),
+        Action(
+            "HalfImmune",
+            By.NODE,
+            "A half message is too young to be checked.",
+            ("half_offset", "new_offset", "message"),
+        ),
+        Action(
+            "HalfRenewAndCheck",
+            By.NODE,
+            "A copy is appended and the producer is asked.",
+            ("half_offset", "new_offset", "message", "check_times"),
+        ),
+        Action("RoundFinish", By.NODE, "The round stores its progress.", ("half_offset", "op_offset")),
+        Action(
+            "RoundAbort",
+            By.NODE,
+            "The round ends early and keeps the old progress.",
+            ("half_offset", "op_offset"),
+        ),
+        Action(
+            "CheckReply",
+            By.CLIENT,
+            "The producer answers a check-back.",
+            ("decision", "half_offset", "message"),
+        ),
+        Action(
+            "PersistProgress",
+            By.NODE,
+            "The progress of the rounds is written to the offset file.",
+            ("half_offset", "op_offset"),
+        ),
+        Action("FlushLog", By.NODE, "The log is durable up to a position.", ("flushed_to",)),
+        Action("LoseEnd", By.ENVIRONMENT, "A decision is lost on its way."),
+        Action("DuplicateEnd", By.ENVIRONMENT, "A decision arrives twice."),
+        Action("LoseCheck", By.ENVIRONMENT, "A check-back or its answer is lost."),
+        Action("ProducerDeath", By.ENVIRONMENT, "The producer forgets everything that it has not sent."),
+        Action("ImmunityOver", By.ENVIRONMENT, "A half message becomes old enough to be checked."),
+        Action("ProcessCrash", By.ENVIRONMENT, "The broker's memory is gone."),
+        Action("PowerLoss", By.ENVIRONMENT, "The broker loses any unflushed suffix of its log.", ("kept_to",)),
+    ),
+    invariants=(
+        Invariant("NoHalfVisible", "A half message is never served to a consumer."),
+        Invariant("CommittedVisible", "A committed message is in its topic: at least once.", liveness=True),
+        Invariant("CommittedOnce", "A committed message is in its topic at most once."),
+        Invariant("RolledBackNeverVisible", "A message that was rolled back is never in its topic."),
+        Invariant(
+            "CommittedNotForgotten",
+            "A committed half message is never passed without being delivered or set aside.",
+        ),
+        Invariant("NoDiscardFinished", "Only an undecided half message is set aside."),
+        Invariant("EveryHalfDecided", "Every half message ends committed, rolled back or set aside.", liveness=True),
+    ),
+)
+
+REBALANCE: Final = Protocol(
+    "Rebalance",
+    actions=(
+        Action("Heartbeat", By.CLIENT, "A consumer registers at a broker, or keeps its place."),
+        Action("Leave", By.CLIENT, "A consumer unregisters, having persisted its offsets."),
+        Action("ViewRefresh", By.CLIENT, "A consumer reads the member list from one broker.", ("members",)),
+        Action("ReleaseQueue", By.CLIENT, "A consumer drops a queue that is no longer its own.", ("consumed_to",)),
+        Action(
+            "AcquireQueue",
+            By.CLIENT,
+            "A consumer takes a queue and starts at the committed offset.",
+            ("start_offset",),
+        ),
+        Action(
+            "PullMessages",
+            By.CLIENT,
+            "A consumer fetches the next messages of a queue.",
+            ("from_offset", "next_offset", "status"),
+        ),
+        Action("ConsumeStart", By.CLIENT, "A message is handed to the listener.", ("queue_offset", "message")),
+        Action(
+            "ConsumeFinish",
+            By.CLIENT,
+            "The listener is done with a message.",
+            ("queue_offset", "message", "status"),
+        ),
+        Action("CommitSend", By.CLIENT, "A consumer sends its consumed offset.", ("offset",)),
+        Action("CommitOffset", By.NODE, "The broker stores an offset.", ("before", "after")),
+        Action("PersistOffsets", By.NODE, "The broker writes its offsets to the offset file."),
+        Action(
+            "LockQueue",
+            By.NODE,
+            "The broker lends a queue to a client, or prolongs the loan.",
+            ("granted", "at_ms"),
+        ),
+        Action("UnlockQueue", By.NODE, "The broker takes a loan back from its holder.", ("at_ms",)),
+        Action("TrustExpire", By.CLIENT, "A client stops to rely on its lock."),
+        Action("LoanExpire", By.NODE, "A loan becomes too old and may go to another client."),
+        Action("RemoveMember", By.NODE, "A broker removes a member: closed channel or missing heartbeats."),
+        Action("ConsumerDeath", By.ENVIRONMENT, "A consumer dies without a word."),
+        Action("ConsumerPause", By.ENVIRONMENT, "A consumer stops for longer than the others' patience."),
+        Action("LoseCommit", By.ENVIRONMENT, "A commit is lost on its way."),
+        Action(
+            "RestartBroker",
+            By.ENVIRONMENT,
+            "A broker restarts: loans and members forgotten, offsets from the file.",
+        ),
+        Action("ResetOffset", By.ENVIRONMENT, "An operator moves the committed offset.", ("before", "after")),
+    ),
+    invariants=(
+        Invariant("OneOwnerPerQueue", "No two consumers trust the same queue at the same time (orderly)."),
+        Invariant("NoSkippedOffset", "No message is passed that was neither consumed nor handed to retry."),
+        Invariant("CommittedOffsetNeverAhead", "Every message below the committed offset was consumed."),
+        Invariant("CommittedOffsetMonotone", "A committed offset falls only by an explicit reset."),
+        Invariant("AllQueuesOwned", "When membership is stable every queue has exactly one owner.", liveness=True),
+    ),
+)
+
+PROTOCOLS: Final = (STORE_RECOVERY, HA_REPLICATION, TRANSACTION_CHECK_BACK, REBALANCE)
+
+CLIENT_OPERATIONS: Final = (
+    "Send",
+    "SendHalf",
+    "EndTransaction",
+    "Pull",
+    "CommitOffset",
+    "QueryOffset",
+    "LockQueue",
+    "UnlockQueue",
+)
+"""Operations of the clients in a history. Each leaves an `invoke` event and one of the outcomes."""
+
+CLIENT_OUTCOMES: Final = ("invoke", "ok", "fail", "unknown", "consumed")
+"""`fail` means that it surely did not happen, `unknown` that nobody can know."""
