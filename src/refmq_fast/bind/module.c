@@ -1,0 +1,37 @@
+/* The module refmq_fast._native: multi-phase initialisation, no mutable statics. */
+#include "bind.h"
+
+static int exec_module(PyObject *module)
+{
+    if (rmq_bind_crc32(module) < 0) {
+        return -1;
+    }
+    return 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, (void *)exec_module},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "refmq_fast._native",
+    .m_doc = "The C side of refmq_fast. Import refmq_fast instead.",
+    .m_size = 0,
+    .m_slots = module_slots,
+};
+
+/* Found by its name when Python imports the module; declared only to say that nothing else calls it. */
+PyMODINIT_FUNC PyInit__native(void);
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    return PyModuleDef_Init(&module_definition);
+}
