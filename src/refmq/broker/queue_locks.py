@@ -1,0 +1,127 @@
+"""Queue locks: a broker lends each queue to one client at a time, so that it is consumed in order.
+
+The steps are the actions `LockQueue`, `UnlockQueue` and `LoanExpire` of spec/Rebalance.tla. A loan lasts
+`LOAN_MS` after it was last prolonged; a client relies on an answer for only `TRUST_MS`, so that a loan never
+ends while its holder still trusts it. Loans live in memory: a restarted broker has forgotten them.
+
+RocketMQ lends again at once after a restart, while the old holder may still trust its lock: two clients then
+consume one queue (`OneOwnerPerQueue` is violated). Here a restarted broker lends a queue to nobody before
+`lend_from_ms`, the moment when the last trust that its predecessor can have given has run out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from rpds import HashTrieMap
+
+from refmq.model.ids import ClientId, MessageQueue, TimestampMs
+from refmq.model.step import Event
+
+LOAN_MS: Final = 60_000
+"""How long the broker lends without hearing from the holder: RebalanceLockManager, 4.9.8."""
+
+TRUST_MS: Final = 30_000
+"""How long a client relies on an answer: ProcessQueue, 4.9.8."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loan:
+    holder: ClientId
+    since_ms: TimestampMs
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLocks:
+    """Who holds which queue, for every consumer group. Memory only."""
+
+    lend_from_ms: TimestampMs
+    loans: HashTrieMap[tuple[str, MessageQueue], Loan] = field(default_factory=HashTrieMap)
+
+
+@dataclass(frozen=True, slots=True)
+class LockAnswer:
+    """The state after a batch of queues, those that the client holds now, and one event for each change."""
+
+    state: QueueLocks
+    held: tuple[MessageQueue, ...]
+    events: tuple[Event, ...]
+
+
+def restart_broker(last_alive_ms: TimestampMs | None) -> QueueLocks:
+    """The locks of a broker that starts. `last_alive_ms` is when its predecessor last can have lent a queue."""
+    return QueueLocks(TimestampMs(0) if last_alive_ms is None else TimestampMs(last_alive_ms + TRUST_MS + 1))
+
+
+def loan_expire_enabled(loan: Loan, now_ms: TimestampMs) -> bool:
+    return now_ms - loan.since_ms > LOAN_MS
+
+
+def held_by(state: QueueLocks, group: str, queue: MessageQueue, client: ClientId) -> bool:
+    loan = state.loans.get((group, queue))
+    return loan is not None and loan.holder == client
+
+
+# LockQueue ---------------------------------------------------------------------------------------
+
+
+def lock_queue_enabled(
+    state: QueueLocks, group: str, queue: MessageQueue, client: ClientId, now_ms: TimestampMs
+) -> bool:
+    loan = state.loans.get((group, queue))
+    if loan is None:
+        return now_ms >= state.lend_from_ms
+    return loan.holder == client or loan_expire_enabled(loan, now_ms)
+
+
+def lock_queue(
+    state: QueueLocks, group: str, queues: Iterable[MessageQueue], client: ClientId, now_ms: TimestampMs
+) -> LockAnswer:
+    """Lends each queue that is free to the client, and prolongs what it holds already.
+
+    A loan that became too old and goes to another client ends with an event of its own, `LoanExpire`: the
+    specification takes two actions where the answer to the client is one.
+    """
+    held: list[MessageQueue] = []
+    events: list[Event] = []
+    loans = state.loans
+    for queue in queues:
+        # Enabled
+        if not lock_queue_enabled(state, group, queue, client, now_ms):
+            continue
+        # Next
+        before = loans.get((group, queue))
+        loans = loans.insert((group, queue), Loan(client, now_ms))
+        held.append(queue)
+        # Trace
+        if before is not None and before.holder != client:
+            events.append(Event("LoanExpire", before.holder, queue.topic, queue.queue_id))
+        events.append(Event("LockQueue", client, queue.topic, queue.queue_id, a=1, b=now_ms))
+    after = replace(state, loans=loans)
+    assert all(held_by(after, group, queue, client) for queue in held)
+    return LockAnswer(after, tuple(held), tuple(events))
+
+
+# UnlockQueue -------------------------------------------------------------------------------------
+
+
+def unlock_queue_enabled(state: QueueLocks, group: str, queue: MessageQueue, client: ClientId) -> bool:
+    return held_by(state, group, queue, client)
+
+
+def unlock_queue(
+    state: QueueLocks, group: str, queues: Iterable[MessageQueue], client: ClientId, now_ms: TimestampMs
+) -> LockAnswer:
+    """Takes back what the client holds; what it does not hold is left alone, as upstream does."""
+    events: list[Event] = []
+    loans = state.loans
+    for queue in queues:
+        # Enabled
+        if not unlock_queue_enabled(state, group, queue, client):
+            continue
+        # Next, trace
+        loans = loans.discard((group, queue))
+        events.append(Event("UnlockQueue", client, queue.topic, queue.queue_id, a=now_ms))
+    return LockAnswer(replace(state, loans=loans), (), tuple(events))
