@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "broker": VALUES | BYTES,
     "client": VALUES | BYTES,
     "trace": VALUES | BYTES,
-    "tools": {"errors"},
+    "tools": {"errors", "refmq_fast"},
     "net": VALUES | BYTES | ROLES | {"trace", "tools", "refmq_fast"},
     "sim": VALUES | BYTES | ROLES | {"trace", "net", "refmq_fast"},
     "verify": VALUES | BYTES | ROLES | {"trace", "tools", "net", "sim", "refmq_fast"},

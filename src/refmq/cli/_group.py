@@ -11,7 +11,9 @@ from refmq import __version__
 
 # Command name -> (module that defines `command`, the line that `refmq --help` shows).
 # The help line is repeated here so that listing the commands imports none of them.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "doctor": ("refmq.cli.doctor", "Look at what refmq can use here and say what is missing."),
+}
 
 
 class LazyGroup(click.Group):
