@@ -1,0 +1,389 @@
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import struct
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refmq.errors import UsageError, WireError
+from refmq.protocol import frame, header_binary, header_json
+from refmq.protocol._bytes import ByteReader
+from refmq.protocol.command import LanguageCode, RemotingCommand, SerializeType, oneway, request, response
+from refmq.protocol.frame import FRAME_LENGTH_MAX, HEADER_LENGTH_MAX, FrameDecoder, decode, encode, encode_head
+from refmq.protocol.versions import V4_9_8
+from tests.protocol.strategies import commands
+
+# Produced by the protocol classes of RocketMQ 4.9.8.
+HEART_BEAT = (
+    bytes.fromhex("0000006600000060")
+    + b'{"code":34,"flag":0,"language":"JAVA","opaque":5,"serializeTypeCurrentRPC":"JSON","version":409}'
+    + b"{}"
+)
+GET_ROUTE = bytes.fromhex(
+    "00000026 01000022 0069 00 0199 00000006 00000000 00000000 0000000d 0005 746f706963 00000002 5431"
+)
+ANSWER = bytes.fromhex(
+    "0000002a 01000026 0000 00 0199 00000009 00000001 00000002 6f6b 0000000f 0001 61 00000000 0001 62 00000001 78"
+)
+
+GOLDEN = {
+    "heart beat": (
+        HEART_BEAT,
+        RemotingCommand(code=34, opaque=5, language=LanguageCode.JAVA, version=409, body=b"{}"),
+    ),
+    "route request": (
+        GET_ROUTE,
+        RemotingCommand(
+            code=105,
+            opaque=6,
+            language=LanguageCode.JAVA,
+            version=409,
+            ext_fields={"topic": "T1"},
+            serialize_type=SerializeType.ROCKETMQ,
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "command"), GOLDEN.values(), ids=list(GOLDEN))
+def test_frames_of_java_decode_and_encode_to_the_same_bytes(raw: bytes, command: RemotingCommand) -> None:
+    assert decode(raw) == command
+    assert encode(command) == raw
+
+
+def test_an_empty_string_in_a_binary_header_is_no_string() -> None:
+    command = RemotingCommand(
+        code=0,
+        opaque=9,
+        flag=1,
+        language=LanguageCode.JAVA,
+        version=409,
+        remark="ok",
+        ext_fields={"a": "", "b": "x"},
+        serialize_type=SerializeType.ROCKETMQ,
+    )
+    assert encode(command) == ANSWER
+    assert decode(ANSWER).ext_fields == {"b": "x"}
+
+
+# Properties, each a function of its own so that the tests below can see it fail on a broken codec. ------------------
+
+
+def round_trips(command: RemotingCommand) -> None:
+    assert decode(encode(command)) == command
+
+
+def any_split_gives_the_same(sent: list[RemotingCommand], cuts: list[int]) -> None:
+    stream = b"".join(encode(command) for command in sent)
+    places = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
+    decoder = FrameDecoder()
+    received = []
+    for start, end in itertools.pairwise(places):
+        received += list(decoder.feed(stream[start:end]))
+    decoder.end()
+    assert received == sent
+    assert decoder.buffered == 0
+
+
+def decoding_is_total(data: bytes) -> None:
+    decoder = FrameDecoder()
+    offset = 0
+    try:
+        for command in decoder.feed(data):
+            encode(command)  # whatever was accepted can be written again
+        decoder.end()
+    except WireError as error:
+        offset = error.offset
+    assert 0 <= offset <= len(data)
+
+
+def forged_lengths_cost_nothing() -> None:
+    """A few bytes that claim gigabytes must not make us ask for them."""
+    tracemalloc.start()
+    try:
+        for raw, _, _ in FORGED.values():
+            with pytest.raises(WireError):
+                list(FrameDecoder().feed(raw))
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@given(commands())
+def test_decoding_what_was_encoded_gives_it_back(command: RemotingCommand) -> None:
+    round_trips(command)
+
+
+@given(st.lists(commands(), max_size=4), st.lists(st.integers(0, 10_000), max_size=12))
+def test_any_split_of_the_bytes_gives_the_same_commands(sent: list[RemotingCommand], cuts: list[int]) -> None:
+    any_split_gives_the_same(sent, cuts)
+
+
+@given(st.lists(commands(), min_size=1, max_size=2))
+def test_one_byte_at_a_time_gives_the_same_commands(sent: list[RemotingCommand]) -> None:
+    any_split_gives_the_same(sent, list(range(2000)))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_commands_or_an_error(data: bytes) -> None:
+    decoding_is_total(data)
+
+
+@given(st.integers(0, 1), st.binary(max_size=120), st.binary(max_size=10))
+def test_any_bytes_in_a_header_are_a_command_or_an_error(kind: int, header: bytes, body: bytes) -> None:
+    decoding_is_total(struct.pack(">iI", 4 + len(header) + len(body), kind << 24 | len(header)) + header + body)
+
+
+@given(commands(), st.data())
+def test_a_damaged_frame_is_a_command_or_an_error(command: RemotingCommand, data: st.DataObject) -> None:
+    damaged = bytearray(encode(command))
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    decoding_is_total(bytes(damaged[: data.draw(st.integers(0, len(damaged)))]))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["code", "language", "version", "opaque", "flag", "remark", "extFields", "other"]), json_values
+    )
+)
+def test_any_json_in_a_header_is_a_command_or_an_error(document: dict[str, object]) -> None:
+
+    header = json.dumps(document).encode()
+    decoding_is_total(struct.pack(">iI", 4 + len(header), len(header)) + header)
+
+
+# Broken codecs that the properties above must catch ------------------------------------------------
+
+SAMPLE = RemotingCommand(code=11, opaque=7, remark="r", ext_fields={"k": "v"}, body=b"body")
+
+
+def test_the_round_trip_catches_an_encoder_that_forgets_a_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = header_json.encode_json_header
+    monkeypatch.setattr(frame, "encode_json_header", lambda command: genuine(command.with_opaque(0)))
+    with pytest.raises(AssertionError):
+        round_trips(SAMPLE)
+
+
+def test_the_round_trip_catches_a_code_cut_to_sixteen_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mistake of 5.0.0 to 5.3.3: a POP request in a binary header becomes another request."""
+    cut: Callable[[int, int, int, str], int] = lambda value, low, high, field: value & 0x7FFF  # noqa: E731
+    monkeypatch.setattr(header_binary, "check_range", cut)
+    with pytest.raises(AssertionError):
+        round_trips(RemotingCommand(code=200050, serialize_type=SerializeType.ROCKETMQ))
+
+
+def test_the_split_property_catches_a_decoder_that_forgets_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgetful(FrameDecoder):
+        def feed(self, data: bytes | bytearray | memoryview):  # type: ignore[no-untyped-def] # a broken decoder
+            yield from super().feed(data)
+            self._buffer.clear()
+
+    monkeypatch.setitem(any_split_gives_the_same.__globals__, "FrameDecoder", Forgetful)
+    with pytest.raises((AssertionError, WireError)):
+        any_split_gives_the_same([SAMPLE], [10])
+
+
+def test_totality_catches_a_number_that_is_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(header_json, "_INTEGER", re.compile(".*"))
+    with pytest.raises(ValueError, match="invalid literal"):
+        decoding_is_total(struct.pack(">iI", 16, 12) + b'{"code":"x"}')
+
+
+def test_forged_lengths_cost_nothing() -> None:
+    forged_lengths_cost_nothing()
+
+
+def test_the_cost_property_catches_a_reader_that_trusts_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mistake of 4.9.2 and before: room for the claimed length is made before it is compared with the frame."""
+
+    genuine = ByteReader.length
+
+    def trusting(reader: ByteReader, size: int, field: str, limit: int) -> int:
+        bytearray(50_000_000)
+        return genuine(reader, size, field, limit)
+
+    monkeypatch.setattr(ByteReader, "length", trusting)
+    with pytest.raises(AssertionError):
+        forged_lengths_cost_nothing()
+
+
+# Limits and errors ---------------------------------------------------------------------------------
+
+BROKEN = {
+    "length too large": (struct.pack(">i", FRAME_LENGTH_MAX - 3), "length", 0),
+    "length negative": (struct.pack(">i", -1), "length", 0),
+    "length too small": (struct.pack(">i", 3), "length", 0),
+    "unknown type": (struct.pack(">iI", 100, 2 << 24 | 10), "serializeType", 4),
+    "header longer than the frame": (struct.pack(">iI", 10, 7), "headerLength", 5),
+    "header longer than a header": (struct.pack(">iI", 4_000_000, HEADER_LENGTH_MAX + 1), "headerLength", 5),
+    "empty header": (struct.pack(">iI", 4, 0), "header", 8),
+    "not an object": (struct.pack(">iI", 6, 2) + b"[]", "header", 8),
+    "not UTF-8": (struct.pack(">iI", 7, 3) + b'{"\xff', "header", 10),
+    "not JSON": (struct.pack(">iI", 13, 9) + b'{"code":x', "header", 16),
+    "code not a number": (struct.pack(">iI", 17, 13) + b'{"code":true}', "code", 9),
+    "code too large": (struct.pack(">iI", 23, 19) + b'{"code":2147483648}', "code", 9),
+    "unknown language number": (struct.pack(">iI", 19, 15) + b'{"language":14}', "language", 9),
+    "short binary header": (struct.pack(">iI", 24, 1 << 24 | 20) + bytes(20), "headerLength", 5),
+}
+FORGED = {
+    "forged remark length": (
+        struct.pack(">iI", 25, 1 << 24 | 21) + bytes(13) + b"\x7f\xff\xff\xff" + bytes(4),
+        "remarkLength",
+        21,
+    ),
+    "forged map length": (
+        struct.pack(">iI", 25, 1 << 24 | 21) + bytes(17) + b"\x7f\xff\xff\xff",
+        "extFieldsLength",
+        25,
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "field", "offset"), [*BROKEN.values(), *FORGED.values()], ids=[*BROKEN, *FORGED])
+def test_an_error_names_the_field_and_its_offset(raw: bytes, field: str, offset: int) -> None:
+    with pytest.raises(WireError) as caught:
+        list(FrameDecoder().feed(raw))
+    assert (caught.value.field, caught.value.offset) == (field, offset)
+
+
+def test_a_deeply_nested_header_is_an_error() -> None:
+    header = b'{"extFields":' * 100_000
+    with pytest.raises(WireError):
+        list(FrameDecoder().feed(struct.pack(">iI", 4 + len(header), len(header)) + header))
+
+
+def test_a_cut_frame_is_an_error_at_the_end() -> None:
+    decoder = FrameDecoder()
+    assert list(decoder.feed(HEART_BEAT[:-1])) == []
+    with pytest.raises(WireError, match="and then the end"):
+        decoder.end()
+
+
+def test_good_frames_before_a_bad_one_are_given_and_the_error_stays() -> None:
+    decoder = FrameDecoder()
+    received = decoder.feed(HEART_BEAT + HEART_BEAT + b"\xff\xff\xff\xff")
+    assert [next(received).opaque, next(received).opaque] == [5, 5]
+    with pytest.raises(WireError):
+        next(received)
+    with pytest.raises(WireError):
+        list(decoder.feed(HEART_BEAT))
+    with pytest.raises(WireError):
+        decoder.end()
+    assert decoder.buffered == 0
+
+
+def test_a_claimed_length_costs_nothing_until_the_bytes_come() -> None:
+    decoder = FrameDecoder()
+    assert list(decoder.feed(struct.pack(">iI", FRAME_LENGTH_MAX - 4, 10))) == []
+    assert decoder.buffered == 8
+
+
+def test_the_longest_frame_passes_and_one_byte_more_does_not() -> None:
+    head = len(encode_head(SAMPLE, 0))
+    longest = RemotingCommand(code=11, opaque=7, remark="r", ext_fields={"k": "v"}, body=bytes(1000 - head))
+    assert decode(encode(longest, frame_length_max=1000), frame_length_max=1000) == longest
+    with pytest.raises(UsageError):
+        encode(longest, frame_length_max=999)
+    with pytest.raises(WireError):
+        decode(encode(longest), frame_length_max=999)
+
+
+def test_a_value_that_the_header_cannot_hold_is_the_callers_mistake() -> None:
+    for bad in (
+        RemotingCommand(code=2**31),
+        RemotingCommand(code=200050, serialize_type=SerializeType.ROCKETMQ),
+        RemotingCommand(code=1, remark="\ud800"),
+        RemotingCommand(code=1, remark="\ud800", serialize_type=SerializeType.ROCKETMQ),
+        RemotingCommand(code=1, ext_fields={"k" * 2**15: "v"}, serialize_type=SerializeType.ROCKETMQ),
+        RemotingCommand(code=1, remark="x" * HEADER_LENGTH_MAX),
+    ):
+        with pytest.raises(UsageError):
+            encode(bad)
+
+
+def test_two_frames_are_not_one() -> None:
+    with pytest.raises(WireError, match="exactly one frame"):
+        decode(HEART_BEAT + HEART_BEAT)
+
+
+# What other clients send ---------------------------------------------------------------------------
+
+
+def from_json(header: bytes) -> RemotingCommand:
+    return decode(struct.pack(">iI", 4 + len(header), len(header)) + header)
+
+
+def test_the_header_of_a_cpp_client() -> None:
+    """Numbers in extFields, empty ACL fields, a line feed at the end."""
+    command = from_json(
+        b'{"code":11,"extFields":{"AccessKey":"","OnsChannel":"","Signature":"","queueId":3,"queueOffset":42},'
+        b'"flag":0,"language":"CPP","opaque":1,"version":333}\n'
+    )
+    assert command.language is LanguageCode.CPP
+    assert command.fields["queueId"] == "3"
+    assert command.fields["Signature"] == ""
+
+
+def test_the_header_of_a_node_client() -> None:
+    """JavaScript numbers and booleans in extFields, no remark."""
+    command = from_json(
+        b'{"code":310,"language":"JAVA","opaque":1,"flag":0,"version":121,"extFields":{"d":4,"k":false,"j":1.5,"l":null}}'
+    )
+    assert command.ext_fields == {"d": "4", "k": "false", "j": "1.5"}
+
+
+def test_the_header_of_a_go_client() -> None:
+    command = from_json(
+        b'{"code":105,"language":"GO","version":317,"opaque":2,"flag":0,"remark":"","extFields":{"topic":"T1"}}'
+    )
+    assert (command.language, command.version, command.remark) == (LanguageCode.GO, 317, "")
+
+
+def test_what_is_absent_has_javas_default() -> None:
+    command = from_json(b'{"language":9,"code":"34"}')
+    assert (command.code, command.language, command.version, command.flag) == (34, LanguageCode.GO, 0, 0)
+    assert from_json(b"{}").language is LanguageCode.JAVA
+    assert from_json(b'{"language":"COBOL"}').language is LanguageCode.OTHER
+
+
+def test_a_later_duplicate_wins_in_a_binary_header() -> None:
+    entry = b"\x00\x01k\x00\x00\x00\x01"
+    header = encode(RemotingCommand(code=1, serialize_type=SerializeType.ROCKETMQ))[8:-4]
+    header += struct.pack(">i", 16) + entry + b"1" + entry + b"2"
+    raw = struct.pack(">iI", 4 + len(header), 1 << 24 | len(header)) + header
+    assert decode(raw).ext_fields == {"k": "2"}
+
+
+# Constructors --------------------------------------------------------------------------------------
+
+
+def test_a_response_answers_its_request_in_its_serialization() -> None:
+    for kind in SerializeType:
+        asked = request(105, {"topic": "T"}, opaque=77, serialize_type=kind)
+        answer = response(asked, 17, remark="none")
+        assert (answer.opaque, answer.is_response, answer.serialize_type) == (77, True, kind)
+        assert not asked.is_response
+        assert answer.version == V4_9_8
+        assert answer.fields == {}
+    assert response(asked, 0, serialize_type=SerializeType.JSON).serialize_type is SerializeType.JSON
+
+
+def test_a_oneway_request_says_so() -> None:
+    command = oneway(40, {"consumerGroup": "g"}, b"x", opaque=3)
+    assert command.is_oneway
+    assert not command.is_response
+    assert decode(encode(command)) == command
