@@ -1,0 +1,567 @@
+"""The simulated disk: it tears, forgets, fills up and fails, and always does so the same way twice.
+
+Crash model (docs/explanation/crash-model.md):
+
+- A written byte can be read at once and survives a *process crash*. A write that the crash interrupts
+  leaves any prefix of its bytes; a create that it interrupts leaves no file, an empty one or a whole one.
+- A *power loss* keeps what was flushed. Of every page written since its last flush it keeps the newest
+  content, the flushed content, or one in between (the kernel may have written the page back at any time).
+  A file whose size was never flushed may be empty. A modification time may be an older one.
+- A name that was created, renamed or removed is durable after its directory was flushed; before that a
+  power loss may undo it. A file is reachable only if the names of all its directories survived.
+- A flush that failed fails for as long as the process lives; what it covered may or may not be durable.
+- The disk has a capacity; besides, "no room" can be injected at any operation that allocates or writes.
+
+Whatever the model leaves open is asked from a `Choose`. Files are sparse: a simulated file of 1 GiB costs
+what was written to it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from refmq.errors import DiskFailed, DiskFull, StoreInUse
+from refmq.model.disk import DiskFile, DiskUsage, FileInfo
+from refmq.model.ids import TimestampMs
+from refmq.sim.choice import Choose, mildest
+
+PAGE_BYTES: Final = 4096
+"""What the kernel writes back as one piece. Histories with tiny files use a smaller page to tear records."""
+
+CAPACITY_BYTES: Final = 1 << 40
+
+PAGE_VERSIONS_MAX: Final = 4
+"""Contents remembered of one unflushed page: the flushed one and the newest few before the present one."""
+
+OPERATIONS_REMEMBERED: Final = 64
+"""How many of the latest operations a disk can name when something went wrong."""
+
+
+NEVER_MS: Final = TimestampMs(0)
+
+
+class SimulatedCrash(BaseException):
+    """The process died here. Not an `Exception`: no handler may turn a crash into an error and go on."""
+
+    def __init__(self, operation: int, what: str) -> None:
+        super().__init__(operation, what)
+        self.operation = operation
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"simulated crash at operation {self.operation}: {self.what}"
+
+
+class Fault(StrEnum):
+    """What can be made to happen at an operation."""
+
+    CRASH = "crash"
+    DISK_FULL = "disk full"
+    FLUSH_FAILS = "flush fails"
+
+
+EFFECTS: Final = ("create", "write", "flush", "rename", "remove", "make directory", "flush directory")
+"""The operations that are counted: everything that changes what a later process may find."""
+
+_APPLIES_TO: Final[dict[Fault, frozenset[str]]] = {
+    Fault.CRASH: frozenset(EFFECTS),
+    Fault.DISK_FULL: frozenset({"create", "write"}),
+    Fault.FLUSH_FAILS: frozenset({"flush", "flush directory"}),
+}
+
+
+@dataclass(slots=True, eq=False)
+class _Inode:
+    """A file or a directory, apart from its names."""
+
+    is_directory: bool
+    size_bytes: int
+    modified_ms: TimestampMs
+    page_bytes: int
+    pages: dict[int, bytearray] = field(default_factory=dict)
+    """What a reader sees; a missing page is all zeros."""
+    unflushed: dict[int, list[bytes]] = field(default_factory=dict)
+    """Per dirty page: its flushed content, then the newest few contents before the present one."""
+    size_is_durable: bool = False
+    durable_modified_ms: TimestampMs = NEVER_MS
+
+    def page(self, number: int) -> bytes:
+        page = self.pages.get(number)
+        return bytes(page) if page is not None else bytes(self.page_bytes)
+
+    def read(self, position: int, length: int) -> bytes:
+        parts = []
+        end = position + length
+        while position < end:
+            number, inside = divmod(position, self.page_bytes)
+            count = min(self.page_bytes - inside, end - position)
+            page = self.pages.get(number)
+            parts.append(bytes(count) if page is None else bytes(page[inside : inside + count]))
+            position += count
+        return b"".join(parts)
+
+    def write(self, position: int, data: bytes) -> None:
+        done = 0
+        while done < len(data):
+            number, inside = divmod(position + done, self.page_bytes)
+            count = min(self.page_bytes - inside, len(data) - done)
+            versions = self.unflushed.setdefault(number, [])
+            if len(versions) >= PAGE_VERSIONS_MAX:
+                del versions[1]  # versions[0] is the flushed content and must stay
+            versions.append(self.page(number))
+            page = self.pages.setdefault(number, bytearray(self.page_bytes))
+            page[inside : inside + count] = data[done : done + count]
+            done += count
+
+    def make_durable(self, contents: dict[int, bytes]) -> None:
+        """The medium holds these contents now. A page that was written meanwhile stays unflushed."""
+        for number, content in contents.items():
+            if self.page(number) == content:
+                self.unflushed.pop(number, None)
+            else:
+                self.unflushed[number] = [content]
+
+    def lose_power(self, choose: Choose) -> None:
+        for number in sorted(self.unflushed):
+            versions = self.unflushed[number]
+            kept = choose(len(versions) + 1)  # 0: the present content, 1: the one before it, ..., last: the flushed one
+            if kept:
+                self.pages[number] = bytearray(versions[-kept])
+        self.unflushed.clear()
+        if not self.size_is_durable and self.size_bytes and choose(2):
+            self.size_bytes = 0
+            self.pages.clear()
+        if self.modified_ms != self.durable_modified_ms and choose(2):
+            self.modified_ms = self.durable_modified_ms
+        self.size_is_durable = True
+        self.durable_modified_ms = self.modified_ms
+
+
+@dataclass(slots=True, eq=False)
+class _NameChange:
+    """One change of names that its directory has not been flushed for. Renames are one step, as on real disks."""
+
+    added: str | None
+    removed: str | None
+    inode: _Inode
+
+    def touches(self, directory: str) -> bool:
+        return any(path is not None and _parent(path) == directory for path in (self.added, self.removed))
+
+    def apply(self, names: dict[str, _Inode]) -> None:
+        if self.removed is not None and names.get(self.removed) is self.inode:
+            del names[self.removed]
+        if self.added is not None:
+            names[self.added] = self.inode
+
+
+@dataclass(slots=True, eq=False)
+class _Medium:
+    """What is left when every process is gone."""
+
+    page_bytes: int
+    capacity_bytes: int
+    names: dict[str, _Inode] = field(default_factory=dict)
+    durable_names: dict[str, _Inode] = field(default_factory=dict)
+    changes: list[_NameChange] = field(default_factory=list)
+    locked: set[str] = field(default_factory=set)
+
+    @property
+    def used_bytes(self) -> int:
+        return sum(inode.size_bytes for inode in self.names.values() if not inode.is_directory)
+
+    def change_names(self, added: str | None, removed: str | None, inode: _Inode) -> None:
+        change = _NameChange(added, removed, inode)
+        change.apply(self.names)
+        self.changes.append(change)
+
+    def flush_names(self, directory: str) -> None:
+        rest = []
+        for change in self.changes:
+            if change.touches(directory):
+                change.apply(self.durable_names)
+            else:
+                rest.append(change)
+        self.changes = rest
+
+    def lose_power(self, choose: Choose) -> None:
+        names = self.durable_names
+        for change in self.changes:
+            if choose(2) == 0:
+                change.apply(names)
+        self.changes = []
+        # A name in a directory that is gone is gone as well.
+        reachable = {path: inode for path, inode in names.items() if all(up in names for up in _ancestors(path))}
+        for path in sorted(reachable):
+            reachable[path].lose_power(choose)
+        self.names = dict(reachable)
+        self.durable_names = dict(reachable)
+
+
+class SimulatedDisk:
+    """One process's view of a simulated disk. After a crash it is dead; the next process gets a new one."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], TimestampMs],
+        choose: Choose = mildest,
+        page_bytes: int = PAGE_BYTES,
+        capacity_bytes: int = CAPACITY_BYTES,
+        on_flush: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`choose` decides what an interrupted write or create leaves; `on_flush` is awaited inside every flush
+        (a simulated loop makes flushes take time there)."""
+        self._medium = _Medium(page_bytes, capacity_bytes)
+        self._clock = clock
+        self._choose = choose
+        self._on_flush = on_flush
+        self._planned: list[tuple[int, Fault]] = []
+        self._failed: dict[_Inode | None, str] = {}
+        self._dead: SimulatedCrash | None = None
+        self._held: set[str] = set()
+        self.operations = 0
+        """How many effects this process has had. The next effect is number `operations`."""
+        self.recent: deque[str] = deque(maxlen=OPERATIONS_REMEMBERED)
+
+    # --- faults -----------------------------------------------------------------------------------------------
+
+    def inject(self, fault: Fault, at_operation: int | None = None) -> None:
+        """Let `fault` happen at the first operation that it can apply to, from number `at_operation` on (now by
+        default). Each injected fault happens once."""
+        self._planned.append((self.operations if at_operation is None else at_operation, fault))
+
+    def crash_at(self, operation: int) -> None:
+        """Die instead of finishing effect number `operation`."""
+        self.inject(Fault.CRASH, operation)
+
+    def cancel_faults(self) -> None:
+        """Forget what was injected and has not happened."""
+        self._planned.clear()
+
+    @property
+    def capacity_bytes(self) -> int:
+        return self._medium.capacity_bytes
+
+    @capacity_bytes.setter
+    def capacity_bytes(self, value: int) -> None:
+        self._medium.capacity_bytes = value
+
+    def kill(self) -> None:
+        """The process dies between two operations: from now on everything raises `SimulatedCrash`."""
+        self._dead = self._dead or SimulatedCrash(self.operations, "killed")
+
+    def after_process_crash(self, *, choose: Choose | None = None) -> SimulatedDisk:
+        """The disk that the next process sees: every written byte is there. This one is dead."""
+        self.kill()
+        for path in self._held:
+            self._medium.locked.discard(path)
+        return self._next(self._medium, choose)
+
+    def after_power_loss(self, choices: Choose, *, choose: Choose | None = None) -> SimulatedDisk:
+        """The disk after the power came back: `choices` decides what survived. This one is dead."""
+        self.kill()
+        self._medium.locked.clear()
+        self._medium.lose_power(choices)
+        return self._next(self._medium, choose)
+
+    def copy(self) -> SimulatedDisk:
+        """An independent disk in the same state, flushed and unflushed, without this one's locks and faults."""
+        copies: dict[_Inode, _Inode] = {}
+
+        def of(inode: _Inode) -> _Inode:
+            if inode not in copies:
+                copies[inode] = _Inode(
+                    inode.is_directory,
+                    inode.size_bytes,
+                    inode.modified_ms,
+                    inode.page_bytes,
+                    {number: bytearray(page) for number, page in inode.pages.items()},
+                    {number: list(versions) for number, versions in inode.unflushed.items()},
+                    inode.size_is_durable,
+                    inode.durable_modified_ms,
+                )
+            return copies[inode]
+
+        old = self._medium
+        medium = _Medium(old.page_bytes, old.capacity_bytes)
+        medium.names = {path: of(inode) for path, inode in old.names.items()}
+        medium.durable_names = {path: of(inode) for path, inode in old.durable_names.items()}
+        medium.changes = [_NameChange(change.added, change.removed, of(change.inode)) for change in old.changes]
+        return self._next(medium, None)
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file with its bytes as a reader sees them. For small disks: tests compare whole disks with it."""
+        return {
+            path: inode.read(0, inode.size_bytes)
+            for path, inode in sorted(self._medium.names.items())
+            if not inode.is_directory
+        }
+
+    def put_contents(self, contents: dict[str, bytes]) -> None:
+        """Lays down files as if they had always been there: durable, and not counted as operations."""
+        for path, data in contents.items():
+            for up in (*_ancestors(path), path):
+                is_file = up == path
+                inode = _Inode(not is_file, len(data) if is_file else 0, self._clock(), self._medium.page_bytes)
+                inode.durable_modified_ms, inode.size_is_durable = inode.modified_ms, True
+                if is_file:
+                    inode.write(0, data)
+                    inode.unflushed.clear()
+                elif up in self._medium.names:
+                    continue
+                self._medium.names[up] = inode
+                self._medium.durable_names[up] = inode
+
+    def _next(self, medium: _Medium, choose: Choose | None) -> SimulatedDisk:
+        disk = SimulatedDisk(clock=self._clock, choose=choose or self._choose, on_flush=self._on_flush)
+        disk._medium = medium
+        return disk
+
+    def another_process(self) -> SimulatedDisk:
+        """A second living process on the same disk."""
+        return self._next(self._medium, None)
+
+    # --- the Disk interface -----------------------------------------------------------------------------------
+
+    def exists(self, path: str) -> bool:
+        self._alive()
+        return path == "" or _checked(path) in self._medium.names
+
+    def list(self, directory: str) -> tuple[str, ...]:
+        self._alive()
+        if directory:
+            _checked(directory)
+        return tuple(sorted(path.rpartition("/")[2] for path in self._medium.names if _parent(path) == directory))
+
+    def is_directory(self, path: str) -> bool:
+        self._alive()
+        inode = self._medium.names.get(path)
+        return path == "" or (inode is not None and inode.is_directory)
+
+    def info(self, path: str) -> FileInfo:
+        inode = self._inode(path, "examine")
+        return FileInfo(inode.size_bytes, inode.modified_ms)
+
+    def open(self, path: str, *, writable: bool = True) -> DiskFile:
+        inode = self._inode(path, "open")
+        if inode.is_directory:
+            raise DiskFailed(path, "open", "it is a directory")
+        return _SimulatedFile(self, path, inode, writable)
+
+    def create(self, path: str, size_bytes: int) -> DiskFile:
+        assert size_bytes >= 0
+        self._alive()
+        if _checked(path) in self._medium.names:
+            raise DiskFailed(path, "create", "the name exists already")
+        self._make_parents(path)
+        inode = _Inode(False, size_bytes, self._clock(), self._medium.page_bytes)
+        try:
+            self._effect("create", path)
+        except SimulatedCrash:
+            left = self._choose(3)  # nothing, the whole file, or a name without its size
+            if left:
+                inode.size_bytes = size_bytes if left == 1 else 0
+                self._medium.change_names(path, None, inode)
+            raise
+        if self._medium.used_bytes + size_bytes > self._medium.capacity_bytes:
+            raise DiskFull(path, "create", "no space left on device")
+        self._medium.change_names(path, None, inode)
+        return _SimulatedFile(self, path, inode, True)
+
+    def make_directory(self, path: str) -> None:
+        self._alive()
+        if self.is_directory(path):
+            return
+        if _checked(path) in self._medium.names:
+            raise DiskFailed(path, "make directory", "the name exists already and is a file")
+        self._make_parents(path)
+        self._effect("make directory", path)
+        self._medium.change_names(path, None, _Inode(True, 0, self._clock(), self._medium.page_bytes))
+
+    def remove(self, path: str) -> None:
+        inode = self._inode(path, "remove")
+        if inode.is_directory and self.list(path):
+            raise DiskFailed(path, "remove", "the directory is not empty")
+        self._effect("remove", path)
+        self._medium.change_names(None, path, inode)
+
+    def rename(self, source: str, target: str) -> None:
+        inode = self._inode(source, "rename")
+        _checked(target)
+        if not self.is_directory(_parent(target)):
+            raise DiskFailed(target, "rename", "its directory does not exist")
+        self._effect("rename", f"{source} to {target}")
+        self._medium.change_names(target, source, inode)
+
+    async def flush_directory(self, directory: str) -> None:
+        self._alive()
+        if not self.is_directory(directory):
+            raise DiskFailed(directory, "flush directory", "no such directory")
+        await self._flushing("flush directory", directory, None)
+        self._medium.flush_names(directory)
+
+    def usage(self, path: str) -> DiskUsage:
+        self._alive()
+        total = self._medium.capacity_bytes
+        return DiskUsage(total, max(0, total - self._medium.used_bytes))
+
+    def lock(self, path: str) -> _SimulatedLock:
+        self._alive()
+        if path in self._medium.locked:
+            raise StoreInUse(path, "lock", "another process holds it")
+        if path not in self._medium.names:
+            self.create(path, len(LOCK_TEXT))
+        inode = self._inode(path, "lock")
+        self._effect("write", path)
+        inode.size_bytes = max(inode.size_bytes, len(LOCK_TEXT))
+        inode.write(0, LOCK_TEXT)
+        self._medium.locked.add(path)
+        self._held.add(path)
+        return _SimulatedLock(self, path)
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _alive(self) -> None:
+        if self._dead is not None:
+            raise self._dead
+
+    def _inode(self, path: str, operation: str) -> _Inode:
+        self._alive()
+        inode = self._medium.names.get(_checked(path))
+        if inode is None:
+            raise DiskFailed(path, operation, "no such file or directory")
+        return inode
+
+    def _make_parents(self, path: str) -> None:
+        for up in _ancestors(path):
+            inode = self._medium.names.get(up)
+            if inode is None:
+                self._effect("make directory", up)
+                self._medium.change_names(up, None, _Inode(True, 0, self._clock(), self._medium.page_bytes))
+            elif not inode.is_directory:
+                raise DiskFailed(path, "create", f"{up} is a file")
+
+    def _effect(self, kind: str, what: str) -> None:
+        """Counts one effect, and lets an injected fault happen instead of it."""
+        assert kind in EFFECTS
+        self._alive()
+        number = self.operations
+        self.operations += 1
+        self.recent.append(f"{number} {kind} {what}")
+        for plan in self._planned:
+            at, fault = plan
+            if at > number or kind not in _APPLIES_TO[fault]:
+                continue
+            self._planned.remove(plan)
+            match fault:
+                case Fault.CRASH:
+                    self._dead = SimulatedCrash(number, f"{kind} {what}")
+                    raise self._dead
+                case Fault.DISK_FULL:
+                    raise DiskFull(what, kind, "no space left on device")
+                case Fault.FLUSH_FAILS:
+                    raise DiskFailed(what, kind, "input/output error")
+
+    async def _flushing(self, kind: str, what: str, inode: _Inode | None) -> None:
+        """The part of a flush that can fail, stay failed, and take time."""
+        self._alive()
+        if inode in self._failed:
+            raise DiskFailed(what, kind, self._failed[inode])
+        try:
+            self._effect(kind, what)
+        except DiskFailed as error:
+            self._failed[inode] = f"an earlier flush failed: {error.reason}"
+            raise
+        if self._on_flush is not None:
+            await self._on_flush()
+            self._alive()
+
+
+class _SimulatedFile:
+    """An open file of a simulated disk."""
+
+    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode, writable: bool) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._writable = writable
+        self._path = path
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def size_bytes(self) -> int:
+        return self._inode.size_bytes
+
+    def read(self, position: int, length: int) -> bytes:
+        self._disk._alive()
+        assert 0 <= position <= position + length <= self._inode.size_bytes, "read outside the file"
+        return self._inode.read(position, length)
+
+    def write(self, position: int, data: bytes) -> None:
+        disk = self._disk
+        disk._alive()
+        assert self._writable, f"{self._path} was opened for reading"
+        assert 0 <= position <= position + len(data) <= self._inode.size_bytes, "write outside the file"
+        try:
+            disk._effect("write", f"{self._path} [{position}, {position + len(data)})")
+        except SimulatedCrash:
+            self._inode.write(position, data[: disk._choose(len(data) + 1)])
+            raise
+        self._inode.write(position, data)
+        self._inode.modified_ms = disk._clock()
+
+    async def flush(self, start: int = 0, end: int | None = None) -> None:
+        inode = self._inode
+        end = inode.size_bytes if end is None else end
+        assert 0 <= start <= end <= inode.size_bytes, "flush outside the file"
+        first, last = start // inode.page_bytes, -(-end // inode.page_bytes)
+        # What is written while the flush is under way is not covered by it.
+        contents = {number: inode.page(number) for number in inode.unflushed if first <= number < last}
+        modified_ms = inode.modified_ms
+        await self._disk._flushing("flush", f"{self._path} [{start}, {end})", inode)
+        inode.make_durable(contents)
+        inode.size_is_durable = True
+        inode.durable_modified_ms = modified_ms
+
+    def close(self) -> None:
+        pass
+
+
+class _SimulatedLock:
+    """The lock of a store directory. It goes with its process."""
+
+    def __init__(self, disk: SimulatedDisk, path: str) -> None:
+        self._disk = disk
+        self._path = path
+
+    def release(self) -> None:
+        if self._disk._dead is None:
+            self._disk._medium.locked.discard(self._path)
+            self._disk._held.discard(self._path)
+
+
+LOCK_TEXT: Final = b"lock"
+"""What the lock file holds, as Java's store writes it."""
+
+
+def _checked(path: str) -> str:
+    """The same path; a path that could leave the disk's root is a mistake of ours."""
+    assert all(part not in ("", ".", "..") for part in path.split("/")), f"{path!r} is not a relative path"
+    return path
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
+def _ancestors(path: str) -> tuple[str, ...]:
+    """The directories above a path, outermost first, without the root."""
+    parts = path.split("/")
+    return tuple("/".join(parts[:count]) for count in range(1, len(parts)))

@@ -1,0 +1,288 @@
+"""One set of cases for both disks, and what only real files can show."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import multiprocessing
+import os
+import resource
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from refmq.errors import DiskFailed, DiskFull, StoreInUse
+from refmq.model.disk import Disk
+from refmq.model.ids import TimestampMs
+from refmq.net.files import RealDisk
+from refmq.sim.disk import SimulatedDisk
+
+
+class DiskCases:
+    """What the store relies on, whichever disk it has."""
+
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> Disk:
+        raise NotImplementedError
+
+    def test_a_new_file_is_zeros_and_its_parents_are_made(self, disk: Disk) -> None:
+        file = disk.create("a/b/c", 10_000)
+        assert file.path == "a/b/c"
+        assert file.size_bytes == 10_000
+        assert file.read(0, 10_000) == bytes(10_000)
+        assert disk.exists("a/b/c")
+        assert disk.is_directory("a/b")
+        assert not disk.is_directory("a/b/c")
+        assert disk.info("a/b/c").size_bytes == 10_000
+
+    def test_an_empty_file_is_a_file(self, disk: Disk) -> None:
+        assert disk.create("abort", 0).size_bytes == 0
+        assert disk.exists("abort")
+        assert disk.open("abort").read(0, 0) == b""
+
+    def test_written_bytes_are_read_back_through_every_handle(self, disk: Disk) -> None:
+        disk.create("f", 9000).write(4090, b"across the page")
+        assert disk.open("f", writable=False).read(4090, 15) == b"across the page"
+        assert disk.open("f").read(4089, 17) == b"\0across the page\0"
+
+    def test_a_name_is_created_once(self, disk: Disk) -> None:
+        disk.create("f", 10).write(0, b"kept")
+        with pytest.raises(DiskFailed) as error:
+            disk.create("f", 20)
+        assert error.value.path == "f"
+        assert disk.open("f").read(0, 4) == b"kept"
+
+    @pytest.mark.parametrize("operation", ["open", "info", "remove", "rename"])
+    def test_a_missing_file_is_said_to_be_missing(self, disk: Disk, operation: str) -> None:
+        calls: dict[str, Callable[[], object]] = {
+            "open": lambda: disk.open("none"),
+            "info": lambda: disk.info("none"),
+            "remove": lambda: disk.remove("none"),
+            "rename": lambda: disk.rename("none", "other"),
+        }
+        with pytest.raises(DiskFailed, match=r"(?i)no such file"):
+            calls[operation]()
+        assert not disk.exists("none")
+
+    def test_a_directory_cannot_be_opened(self, disk: Disk) -> None:
+        disk.make_directory("d")
+        with pytest.raises(DiskFailed, match="directory"):
+            disk.open("d")
+
+    def test_names_are_listed_in_order_and_an_unknown_directory_is_empty(self, disk: Disk) -> None:
+        for name in ("d/b", "d/a", "d/c/x"):
+            disk.create(name, 0)
+        assert disk.list("d") == ("a", "b", "c")
+        assert disk.list("") == ("d",)
+        assert disk.list("nowhere") == ()
+
+    def test_a_directory_is_removed_only_when_empty(self, disk: Disk) -> None:
+        disk.create("d/a", 0)
+        with pytest.raises(DiskFailed, match="not empty"):
+            disk.remove("d")
+        disk.remove("d/a")
+        disk.remove("d")
+        assert not disk.exists("d")
+
+    def test_making_a_directory_twice_changes_nothing(self, disk: Disk) -> None:
+        disk.make_directory("x/y")
+        disk.make_directory("x/y")
+        assert disk.list("x") == ("y",)
+
+    def test_a_rename_replaces_its_target_and_open_files_follow(self, disk: Disk) -> None:
+        disk.create("old", 4).write(0, b"old!")
+        new = disk.create("new", 4)
+        new.write(0, b"new!")
+        disk.rename("new", "old")
+        assert disk.list("") == ("old",)
+        assert disk.open("old").read(0, 4) == b"new!"
+        new.write(0, b"NEW!")
+        assert disk.open("old").read(0, 4) == b"NEW!"
+
+    def test_flushes_succeed(self, disk: Disk) -> None:
+        async def run() -> None:
+            file = disk.create("d/f", 10_000)
+            file.write(0, b"x")
+            await file.flush()
+            await file.flush(0, 1)
+            await file.flush(9_999, 10_000)
+            await disk.flush_directory("d")
+            await disk.flush_directory("")
+            with pytest.raises(DiskFailed):
+                await disk.flush_directory("none")
+
+        asyncio.run(run())
+
+    def test_reading_and_writing_outside_is_our_mistake(self, disk: Disk) -> None:
+        file = disk.create("f", 10)
+        for call in (
+            lambda: file.read(8, 3),
+            lambda: file.read(-1, 1),
+            lambda: file.write(9, b"xy"),
+            lambda: disk.open("f", writable=False).write(0, b"x"),
+            lambda: disk.exists("../f"),
+        ):
+            with pytest.raises(AssertionError):
+                call()
+
+    def test_a_lock_is_held_once_and_can_be_taken_again(self, disk: Disk) -> None:
+        lock = disk.lock("lock")
+        with pytest.raises(StoreInUse):
+            disk.lock("lock")
+        lock.release()
+        lock.release()
+        again = disk.lock("lock")
+        again.release()
+        assert disk.open("lock").read(0, 4) == b"lock"
+
+    def test_usage_is_between_empty_and_full(self, disk: Disk) -> None:
+        usage = disk.usage("not/there/yet")
+        assert 0 < usage.free_bytes <= usage.total_bytes
+        assert 0.0 <= usage.used_ratio < 1.0
+
+
+class TestSimulatedDisk(DiskCases):
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> Disk:
+        return SimulatedDisk(clock=lambda: TimestampMs(0))
+
+
+class TestRealDisk(DiskCases):
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> Disk:
+        return RealDisk(tmp_path, open_files_max=2)
+
+
+def test_many_more_files_than_descriptors(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        disk = RealDisk(tmp_path, open_files_max=16)
+        files = [disk.create(f"q/{number}", 8) for number in range(300)]
+        for number, file in enumerate(files):
+            file.write(0, number.to_bytes(8, "big"))
+
+        async def flush_all() -> None:
+            await asyncio.gather(*[file.flush() for file in files])
+
+        asyncio.run(flush_all())
+        assert [int.from_bytes(file.read(0, 8), "big") for file in files] == list(range(300))
+        assert len(disk._descriptors) == 16
+        disk.close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_an_open_file_follows_a_rename_without_a_descriptor(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path, open_files_max=1)
+    file = disk.create("a", 4)
+    file.write(0, b"mine")
+    disk.create("other", 4)  # takes the only descriptor
+    disk.rename("a", "b")
+    assert file.read(0, 4) == b"mine"
+
+
+def test_a_file_whose_name_was_taken_is_not_read_as_another(tmp_path: Path) -> None:
+    disk = RealDisk(tmp_path, open_files_max=1)
+    file = disk.create("a", 4)
+    disk.create("other", 4)
+    disk.rename("other", "a")
+    disk.create("third", 4)
+    with pytest.raises(DiskFailed, match="another file has taken its name"):
+        file.read(0, 4)
+
+
+def test_a_failed_flush_stays_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.create("a", 4)
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def run() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fdatasync", fail)
+            with pytest.raises(DiskFailed, match="Input/output error"):
+                await file.flush()
+        for handle in (file, disk.open("a")):
+            with pytest.raises(DiskFailed, match="an earlier flush failed"):
+                await handle.flush()
+        disk.rename("a", "b")
+        with pytest.raises(DiskFailed, match="an earlier flush failed"):
+            await file.flush()
+
+    asyncio.run(run())
+
+
+def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int, start: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", fail)
+    disk = RealDisk(tmp_path)
+    with pytest.raises(DiskFull, match="No space left"):
+        disk.create("d/a", 100)
+    assert disk.list("d") == ()
+
+
+def test_a_full_disk_at_a_write_is_told_apart_from_a_failed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.create("a", 100)
+    write = os.pwrite
+
+    def half_then_full(descriptor: int, data: bytes, position: int) -> int:
+        if position:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[:3], position)
+
+    monkeypatch.setattr(os, "pwrite", half_then_full)
+    with pytest.raises(DiskFull):
+        file.write(10, b"nothing")
+    with pytest.raises(DiskFailed, match="3 of 7 bytes were written"):
+        file.write(0, b"partial")
+
+
+def test_a_directory_without_permission_is_a_clear_error(tmp_path: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may do everything")
+    (tmp_path / "d").mkdir(mode=0)
+    with pytest.raises(DiskFailed, match="Permission denied"):
+        RealDisk(tmp_path).list("d")
+
+
+def _take_lock(root: str, taken: object) -> None:
+    disk = RealDisk(root)
+    try:
+        disk.lock("lock")
+        outcome = "taken"
+    except StoreInUse as error:
+        outcome = str(error)
+    taken.put((outcome, disk.lock_holder("lock")))  # type: ignore[attr-defined]  # a multiprocessing queue
+
+
+def test_another_process_cannot_take_the_lock_and_learns_who_has_it(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    disk = RealDisk(tmp_path)
+    assert disk.lock_holder("lock") is None
+
+    def try_elsewhere() -> tuple[str, int | None]:
+        taken = context.Queue()
+        process = context.Process(target=_take_lock, args=(str(tmp_path), taken))
+        process.start()
+        answer: tuple[str, int | None] = taken.get(timeout=60)
+        process.join(60)
+        taken.close()
+        taken.join_thread()
+        return answer
+
+    lock = disk.lock("lock")
+    with pytest.raises(DiskFailed, match="would drop the lock"):
+        disk.open("lock")
+    outcome, holder = try_elsewhere()
+    assert f"process {os.getpid()} holds it" in outcome
+    assert holder == os.getpid()
+    lock.release()
+    assert try_elsewhere()[0] == "taken"
