@@ -1,0 +1,77 @@
+"""Jars of the real RocketMQ, fetched by Maven coordinates, and our own small Java programs compiled against them.
+
+Everything lands in interop/target, which git ignores. A class path is fetched once for each content of pom.xml and a
+program compiled once for each content of its source, so a second run starts at once and needs no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+from refmq.errors import MissingTool, RefmqError
+
+HERE = Path(__file__).parent
+TARGET = HERE / "target"
+POM = HERE / "pom.xml"
+JAVA_SOURCES = HERE / "java"
+
+SERVERS = "servers-4.9.7"
+CLIENTS = {"4.9.8": "clients-4.9.8", "5.3.3": "clients-5.3.3"}
+
+MAVEN_TIMEOUT_S = 600
+COMPILE_TIMEOUT_S = 120
+
+
+def require_tools() -> None:
+    """Raise ``MissingTool`` with one line unless java, javac and mvn can be found."""
+    for tool, remedy in (
+        ("java", "Install a JDK, 11 or later (on Debian: openjdk-17-jdk-headless)."),
+        ("javac", "A Java runtime alone is not enough: install a JDK (on Debian: openjdk-17-jdk-headless)."),
+        ("mvn", "Install Maven 3 (on Debian: maven)."),
+    ):
+        if shutil.which(tool) is None:
+            raise MissingTool(tool, remedy)
+
+
+def class_path(profile: str) -> str:
+    """The class path of one profile of pom.xml, fetched if need be."""
+    require_tools()
+    folder = TARGET / profile
+    stamp = folder / ".fetched"
+    digest = hashlib.sha256(POM.read_bytes()).hexdigest()
+    if not (stamp.exists() and stamp.read_text() == digest):
+        shutil.rmtree(folder, ignore_errors=True)
+        command = ["mvn", "-q", "-B", "-f", str(POM), "-P", profile, "dependency:copy-dependencies"]
+        run_tool([*command, f"-DoutputDirectory={folder}"], MAVEN_TIMEOUT_S, f"Maven could not fetch {profile}")
+        stamp.write_text(digest)
+    return f"{folder}/*"
+
+
+def programs(version: str) -> str:
+    """The folder with our Java programs compiled against the clients of ``version``."""
+    libraries = class_path(CLIENTS[version])
+    sources = sorted(JAVA_SOURCES.glob("*.java"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + POM.read_bytes()).hexdigest()
+    folder = TARGET / f"classes-{version}"
+    stamp = folder / ".compiled"
+    if not (stamp.exists() and stamp.read_text() == digest):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", libraries, "-d", str(folder), *map(str, sources)]
+        run_tool(command, COMPILE_TIMEOUT_S, f"javac could not compile interop/java against {version}")
+        stamp.write_text(digest)
+    return str(folder)
+
+
+def run_tool(command: list[str], timeout_s: int, complaint: str) -> None:
+    """Run a build tool to its end; raise one line with the last thing that it said if it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
+    except subprocess.TimeoutExpired:
+        raise RefmqError(f"{complaint}: no end after {timeout_s} s") from None
+    if done.returncode != 0:
+        said = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        raise RefmqError(f"{complaint}: {said[0] if said else f'exit code {done.returncode}'}")
