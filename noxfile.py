@@ -12,7 +12,7 @@ from pathlib import Path
 import nox
 
 ROOT = Path(__file__).parent
-TYPED = ["src", "tests", "noxfile.py"]
+TYPED = ["src", "tests", "interop", "noxfile.py"]
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_existing_virtualenvs = True
