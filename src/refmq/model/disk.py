@@ -54,6 +54,13 @@ class DiskFile(Protocol):
         """Overwrites bytes inside the file. Raises `DiskFull` before a byte is changed, or `DiskFailed`."""
         ...
 
+    def data_end(self) -> int:
+        """A position behind which the file is all zeros because nothing was ever written there.
+
+        An upper bound that saves reading holes (SEEK_DATA); a disk that does not know answers `size_bytes`.
+        """
+        ...
+
     async def flush(self, start: int = 0, end: int | None = None) -> None:
         """Makes the bytes in [start, end) durable, all of the file by default.
 
@@ -86,9 +93,11 @@ class Disk(Protocol):
 
     def open(self, path: str, *, writable: bool = True) -> DiskFile: ...
 
-    def create(self, path: str, size_bytes: int) -> DiskFile:
-        """A new file of zeros with its blocks reserved. The name must not exist; parents are made.
+    def create(self, path: str, size_bytes: int, *, reserve: bool = True) -> DiskFile:
+        """A new file of zeros. The name must not exist; parents are made.
 
+        With `reserve` its blocks are reserved, so that a later write inside it cannot run out of room; without,
+        the file is sparse (10,000 queues of 6 MB that are nearly empty must not need 60 GB).
         Raises `DiskFull` when the blocks cannot be reserved, and then leaves no file behind.
         """
         ...

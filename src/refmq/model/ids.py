@@ -36,3 +36,19 @@ class MessageQueue:
     topic: str
     broker: str
     queue_id: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class HostAddress:
+    """An IPv4 or IPv6 address and a port, as records and message ids hold them."""
+
+    ip: bytes
+    """4 or 16 bytes."""
+    port: int
+
+    def __post_init__(self) -> None:
+        assert len(self.ip) in (4, 16), "an address has 4 or 16 bytes"
+
+    @property
+    def is_ipv6(self) -> bool:
+        return len(self.ip) == 16
