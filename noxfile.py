@@ -1,56 +1,161 @@
-"""Checks, one session each. Plain ``nox`` runs what CI runs; ``nox -s NAME`` runs one.
+"""Checks, one session each. Plain ``nox`` runs what CI runs; ``nox -s NAME`` runs one; ``nox -l`` lists them.
 
-Environments are reused and only reinstalled when what they install has changed. To add a subject, write one
-function with ``@nox.session`` and call ``prepare`` with the extras it needs.
+Environments are reused, and something is installed only when what is to be installed has changed, so a second run
+starts at once. To add a subject, write one function:
+
+    @nox.session
+    def spec(session: nox.Session) -> None:
+        \"\"\"One line for ``nox -l``.\"\"\"
+        prepare(session, *extra("spec"))          # or prepare_refmq(session, "test") where refmq itself is needed
+        session.run("python", "-m", "...", env=java_environment(session))
+
+With ``@nox.session(default=False)`` it is left out of CI: long campaigns and benchmarks.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import nox
 
 ROOT = Path(__file__).parent
-TYPED = ["src", "tests", "interop", "noxfile.py"]
+BUILD = ROOT / "build"
 
+# The finder of Java is part of refmq and needs nothing but the standard library.
+sys.path.insert(0, str(ROOT / "src"))
+
+nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_existing_virtualenvs = True
-nox.options.error_on_missing_interpreters = True
+
+PYTHON_FOLDERS = [
+    name
+    for name in ("src", "conformance", "fuzz", "tests", "bench", "interop", "docs", "conftest.py", "noxfile.py")
+    if (ROOT / name).exists()
+]
 
 
-def prepare(session: nox.Session, *requirements: str, inputs: tuple[Path, ...] = ()) -> None:
-    """Install ``requirements`` under the pinned versions, unless the environment already holds exactly that."""
-    digest = hashlib.sha256()
-    for text in requirements:
-        digest.update(text.encode() + b"\0")
-    for path in (ROOT / "constraints.txt", ROOT / "pyproject.toml", *inputs):
+def extra(name: str) -> list[str]:
+    """The requirements of one extra of pyproject.toml."""
+    project = nox.project.load_toml(ROOT / "pyproject.toml")["project"]
+    return list(project["optional-dependencies"][name])
+
+
+def dependencies() -> list[str]:
+    """The mandatory requirements of refmq."""
+    return list(nox.project.load_toml(ROOT / "pyproject.toml")["project"]["dependencies"])
+
+
+def prepare(session: nox.Session, *requirements: str) -> None:
+    """Install ``requirements`` in their pinned versions, unless the environment was already made from the same."""
+    install_once(session, "requirements", list(requirements), [])
+
+
+def prepare_refmq(session: nox.Session, *extras: str) -> None:
+    """Install refmq with ``extras``: editable, so that only a change of the C sources asks for a new build."""
+    # The build tools are installed here, pinned like everything else, and not by pip in an environment of its own.
+    prepare(session, *dependencies(), *extra("build"), *[name for group in extras for name in extra(group)])
+    fast = ROOT / "src" / "refmq_fast"
+    inputs = [ROOT / "pyproject.toml", ROOT / "CMakeLists.txt", *fast.rglob("*.c"), *fast.rglob("*.h")]
+    install_once(session, "refmq", ["--no-build-isolation", "--no-deps", "--editable", "."], inputs)
+
+
+def install_once(session: nox.Session, what: str, arguments: list[str], inputs: list[Path]) -> None:
+    """``pip install`` with ``arguments``, unless the last one of the same name had the same arguments and inputs."""
+    digest = hashlib.sha256("\0".join((sys.version, *arguments)).encode())
+    for path in (ROOT / "constraints.txt", *sorted(inputs)):
         digest.update(path.read_bytes())
-    stamp = Path(session.virtualenv.location) / "refmq-installed"
+    stamp = Path(session.virtualenv.location) / f"refmq-installed-{what}"
     if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return
     stamp.unlink(missing_ok=True)
-    session.install("-c", "constraints.txt", *requirements)
+    session.install("--constraint", str(ROOT / "constraints.txt"), *arguments)
     stamp.write_text(digest.hexdigest())
+
+
+def find_compiler() -> str | None:
+    return next(filter(None, map(shutil.which, filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")))), None)
+
+
+def java_environment(session: nox.Session) -> dict[str, str]:
+    """The environment for a session that needs a JDK; fails with one line when there is none and none can be had."""
+    from refmq.errors import MissingTool
+    from refmq.tools.jdk import ensure_java
+
+    try:
+        java = ensure_java()
+    except MissingTool as error:
+        session.error(str(error))
+    return {"JAVA_HOME": str(java.home)}
+
+
+def build_c(session: nox.Session, name: str, *options: str) -> Path:
+    """Configure and build the C sources below build/NAME with warnings as errors, and return that folder."""
+    folder = BUILD / name
+    python = Path(session.bin) / "python"
+    configure = ["cmake", "-S", str(ROOT), "-B", str(folder), "-G", "Ninja", "-DREFMQ_WERROR=ON", *options]
+    session.run(*configure, f"-DPython_EXECUTABLE={python}", "--log-level=WARNING", silent=True)
+    session.run("cmake", "--build", str(folder), silent=True)
+    return folder
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style of the Python sources."""
-    prepare(session, "ruff")
+    """Style of the Python sources, warnings of the C sources."""
+    prepare(session, *extra("lint"), *extra("build"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    if find_compiler() is None:
+        session.warn("There is no C compiler: the C sources were not looked at.")
+        return
+    build_c(session, "lint")
 
 
 @nox.session
 def types(session: nox.Session) -> None:
     """mypy --strict on everything that is Python."""
-    prepare(session, "mypy", "click", "rpds-py", "hypothesis", "pytest", "nox")
-    session.run("mypy", *TYPED)
+    prepare(session, *dependencies(), *extra("types"))
+    session.run("mypy", *PYTHON_FOLDERS)
+
+
+@nox.session
+def sanitize(session: nox.Session) -> None:
+    """The C core on its own and from Python, under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    compiler = find_compiler()
+    if compiler is None:
+        session.skip("There is no C compiler.")
+    prepare(session, *dependencies(), *extra("build"), *extra("test"))
+    folder = build_c(session, "sanitize", "-DREFMQ_SANITIZE=ON", "-DREFMQ_C_TESTS=ON")
+    session.run("ctest", "--test-dir", str(folder), "--output-on-failure", "--quiet")
+
+    site = folder / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    shutil.copytree(ROOT / "src", site, ignore=shutil.ignore_patterns("*.c", "*.h", "*.so", "__pycache__"))
+    session.run("cmake", "--install", str(folder), "--prefix", str(site), silent=True)
+    runtime = str(session.run(compiler, "-print-file-name=libasan.so", silent=True, external=True)).strip()
+    if not Path(runtime).is_absolute():
+        session.warn("This compiler is not gcc: the extension was checked from C only, not from Python.")
+        return
+    environment = {
+        "PYTHONPATH": str(site),
+        "LD_PRELOAD": runtime,  # the interpreter is not built with it, so it has to be loaded first
+        # Python keeps memory until it exits, which is not a leak of ours; ctest above looks for ours.
+        "ASAN_OPTIONS": "detect_leaks=0",
+        "REFMQ_REQUIRE_EXTENSION": "1",
+    }
+    tests = ["tests/refmq_fast", "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
+    session.run("python", "-m", "pytest", *tests, env=environment)
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """The quick tests."""
-    prepare(session, "-e", ".[test]")
-    session.run("pytest", *session.posargs)
+    """The quick tests. Arguments after -- go to pytest, which then runs in one process: nox -s tests -- -k crc32."""
+    prepare_refmq(session, "test")
+    # Without this, a build that fails would silently skip every test of the extension.
+    environment = {"REFMQ_REQUIRE_EXTENSION": "0" if find_compiler() is None else "1"}
+    arguments = session.posargs or ["--numprocesses=auto", "--dist=worksteal"]
+    session.run("pytest", "--hypothesis-profile=ci", *arguments, env=environment)
