@@ -1,0 +1,390 @@
+"""A message as a record: the form it has in the commit log, and in the body of every pull response.
+
+All numbers are big-endian. b and s are 8 for an IPv4 host and 20 for an IPv6 one (sys flag bits 0x10 and 0x20).
+
+    offset       size  type  field                 valid
+    0            4     i32   total size            the whole record, this field included
+    4            4     u32   magic                 0xDAA320A7; 0xDAA320AB: topic length is an i16 (5.x)
+    8            4     i32   body crc              CRC-32 of the body without its highest bit; 0 for an empty body
+    12           4     i32   queue id
+    16           4     i32   flag                  the application's
+    20           8     i64   queue offset          position in its queue; 0 for prepared and rollback records
+    28           8     i64   physical offset       of this record's first byte in the log
+    36           4     i32   sys flag              the SYS_FLAG_ bits below
+    40           8     i64   born timestamp        ms
+    48           b           born host             4 or 16 address bytes, then the port as i32
+    48+b         8     i64   store timestamp       ms
+    56+b         s           store host
+    56+b+s       4     i32   reconsume times
+    60+b+s       8     i64   prepared transaction offset
+    68+b+s       4     i32   body length B
+    72+b+s       B           body                  as it was sent, perhaps compressed
+    72+b+s+B     1     i8    topic length T        0 .. 127
+    73+b+s+B     T           topic                 UTF-8
+    73+b+s+B+T   2     i16   properties length P   0 .. 32767
+    75+b+s+B+T   P           properties            name U+0001 value U+0002 name ..., UTF-8
+
+The rest of a log file behind its last record is one blank record: i32 number of bytes to the end of the file (8 or
+more), u32 magic 0xCBD43194, anything. (CommitLog and MessageDecoder, 4.9.8.)
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from refmq.errors import CorruptRecord, DecodeError, UsageError, WireError
+from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
+
+RECORD_MAGIC: Final = 0xDAA320A7
+RECORD_MAGIC_V2: Final = 0xDAA320AB
+BLANK_MAGIC: Final = 0xCBD43194
+BLANK_HEADER_BYTES: Final = 8
+
+SYS_FLAG_COMPRESSED: Final = 0x1
+SYS_FLAG_MULTI_TAGS: Final = 0x2
+SYS_FLAG_TRANSACTION: Final = 0xC
+TRANSACTION_NONE: Final = 0x0
+TRANSACTION_PREPARED: Final = 0x4
+TRANSACTION_COMMIT: Final = 0x8
+TRANSACTION_ROLLBACK: Final = 0xC
+SYS_FLAG_BORN_IPV6: Final = 0x10
+SYS_FLAG_STORE_IPV6: Final = 0x20
+
+TOPIC_BYTES_MAX: Final = 127
+PROPERTIES_BYTES_MAX: Final = 32767
+FIXED_BYTES: Final = 75
+"""A record with nothing in it and without its two hosts."""
+RECORD_BYTES_MIN: Final = FIXED_BYTES + 8 + 8
+
+NAME_VALUE_SEPARATOR: Final = "\x01"
+PROPERTY_SEPARATOR: Final = "\x02"
+KEY_SEPARATOR: Final = " "
+
+# Everything before the body, by (born host is IPv6, store host is IPv6).
+HEADERS: Final = {
+    (born, store): struct.Struct(f">iIiiiqqiq{born_ip}siq{store_ip}siiqi")
+    for born, born_ip in ((False, 4), (True, 16))
+    for store, store_ip in ((False, 4), (True, 16))
+}
+assert HEADERS[False, False].size == 88
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record, every field."""
+
+    topic: str
+    queue_id: int
+    queue_offset: QueueOffset
+    physical_offset: PhysicalOffset
+    flag: int
+    sys_flag: int
+    born_timestamp_ms: TimestampMs
+    born_host: HostAddress
+    store_timestamp_ms: TimestampMs
+    store_host: HostAddress
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body: bytes
+    properties: bytes
+    """Wire form, kept as it is: decoding and encoding again gives the same bytes."""
+
+    @property
+    def transaction_type(self) -> int:
+        return self.sys_flag & SYS_FLAG_TRANSACTION
+
+    @property
+    def message_id(self) -> str:
+        return message_id(self.store_host, self.physical_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        hosts = len(self.born_host.ip) + len(self.store_host.ip) + 8
+        return FIXED_BYTES + hosts + len(self.body) + len(self.topic.encode()) + len(self.properties)
+
+
+def body_crc(body: bytes) -> int:
+    """The CRC as records hold it: 31 bits, Java masks the sign away."""
+    return crc32(body) & 0x7FFF_FFFF
+
+
+def host_flags(sys_flag: int, born_host: HostAddress, store_host: HostAddress) -> int:
+    """`sys_flag` with the two IPv6 bits set from the addresses. A wrong bit makes a record unreadable."""
+    flags = sys_flag & ~(SYS_FLAG_BORN_IPV6 | SYS_FLAG_STORE_IPV6)
+    if born_host.is_ipv6:
+        flags |= SYS_FLAG_BORN_IPV6
+    if store_host.is_ipv6:
+        flags |= SYS_FLAG_STORE_IPV6
+    return flags
+
+
+def encode_record(record: Record) -> bytes:
+    """The bytes of a record. Raises `UsageError` for a topic or properties that do not fit their length fields."""
+    topic = record.topic.encode()
+    if len(topic) > TOPIC_BYTES_MAX:
+        raise UsageError(f"the topic has {len(topic)} bytes, {TOPIC_BYTES_MAX} fit a record")
+    if len(record.properties) > PROPERTIES_BYTES_MAX:
+        raise UsageError(f"the properties have {len(record.properties)} bytes, {PROPERTIES_BYTES_MAX} fit a record")
+    born, store = record.born_host, record.store_host
+    sys_flag = host_flags(record.sys_flag, born, store)
+    header = HEADERS[born.is_ipv6, store.is_ipv6]
+    total = header.size + len(record.body) + 1 + len(topic) + 2 + len(record.properties)
+    return b"".join(
+        (
+            header.pack(
+                total,
+                RECORD_MAGIC,
+                body_crc(record.body),
+                record.queue_id,
+                record.flag,
+                record.queue_offset,
+                record.physical_offset,
+                sys_flag,
+                record.born_timestamp_ms,
+                born.ip,
+                born.port,
+                record.store_timestamp_ms,
+                store.ip,
+                store.port,
+                record.reconsume_times,
+                record.prepared_transaction_offset,
+                len(record.body),
+            ),
+            record.body,
+            bytes((len(topic),)),
+            topic,
+            len(record.properties).to_bytes(2, "big"),
+            record.properties,
+        )
+    )
+
+
+def decode_record(
+    data: bytes | memoryview,
+    start: int = 0,
+    *,
+    base: int = 0,
+    check_crc: bool = True,
+    error: type[DecodeError] = CorruptRecord,
+) -> Record:
+    """The record that begins at `start`. Errors name offsets counted from `base` plus the position in `data`.
+
+    Every length is checked against the record, the record against the data. `error` is `CorruptRecord` for a file and
+    `WireError` for a response of a broker.
+    """
+    view = memoryview(data)
+
+    def fail(field: str, at: int, expected: object, found: object) -> DecodeError:
+        return error(field, base + at, expected, found)
+
+    if len(view) - start < RECORD_BYTES_MIN:
+        raise fail("total size", start, f"at least {RECORD_BYTES_MIN} bytes", f"{len(view) - start} bytes left")
+    total, magic = struct.unpack_from(">iI", view, start)
+    if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2):
+        raise fail("magic", start + 4, f"{RECORD_MAGIC:#010x}", f"{magic:#010x}")
+    if not RECORD_BYTES_MIN <= total <= len(view) - start:
+        raise fail("total size", start, f"{RECORD_BYTES_MIN} .. {len(view) - start}", total)
+    end = start + total
+    (sys_flag,) = struct.unpack_from(">i", view, start + 36)
+    header = HEADERS[bool(sys_flag & SYS_FLAG_BORN_IPV6), bool(sys_flag & SYS_FLAG_STORE_IPV6)]
+    if start + header.size + 3 > end:
+        raise fail("total size", start, f"at least {header.size + 3}", total)
+    (
+        _,
+        _,
+        crc,
+        queue_id,
+        flag,
+        queue_offset,
+        physical_offset,
+        _,
+        born_timestamp,
+        born_ip,
+        born_port,
+        store_timestamp,
+        store_ip,
+        store_port,
+        reconsume_times,
+        prepared_offset,
+        body_length,
+    ) = header.unpack_from(view, start)
+    at = start + header.size
+    topic_length_bytes = 1 if magic == RECORD_MAGIC else 2
+    if not 0 <= body_length <= end - at - topic_length_bytes - 2:
+        raise fail("body length", at - 4, f"0 .. {end - at - topic_length_bytes - 2}", body_length)
+    body = bytes(view[at : at + body_length])
+    if check_crc and body_crc(body) != crc:
+        raise fail("body crc", start + 8, f"{body_crc(body):#010x}", f"{crc:#010x}")
+    at += body_length
+    topic_length = int.from_bytes(view[at : at + topic_length_bytes], "big", signed=True)
+    if not 0 <= topic_length <= end - at - topic_length_bytes - 2:
+        raise fail("topic length", at, f"0 .. {end - at - topic_length_bytes - 2}", topic_length)
+    at += topic_length_bytes
+    try:
+        topic = str(view[at : at + topic_length], "utf-8")
+    except UnicodeDecodeError as reason:
+        raise fail("topic", at + reason.start, "UTF-8", f"byte {view[at + reason.start]:#04x}") from None
+    at += topic_length
+    properties_length = int.from_bytes(view[at : at + 2], "big", signed=True)
+    if properties_length != end - at - 2:
+        raise fail("properties length", at, end - at - 2, properties_length)
+    return Record(
+        topic=topic,
+        queue_id=queue_id,
+        queue_offset=QueueOffset(queue_offset),
+        physical_offset=PhysicalOffset(physical_offset),
+        flag=flag,
+        sys_flag=sys_flag,
+        born_timestamp_ms=TimestampMs(born_timestamp),
+        born_host=HostAddress(born_ip, born_port),
+        store_timestamp_ms=TimestampMs(store_timestamp),
+        store_host=HostAddress(store_ip, store_port),
+        reconsume_times=reconsume_times,
+        prepared_transaction_offset=prepared_offset,
+        body=body,
+        properties=bytes(view[at + 2 : end]),
+    )
+
+
+def decode_records(data: bytes, *, check_crc: bool = True) -> Iterator[Record]:
+    """The records of a pull response, one behind the other."""
+    at = 0
+    while at < len(data):
+        yield decode_record(data, at, check_crc=check_crc, error=WireError)
+        at += int.from_bytes(data[at : at + 4], "big")
+
+
+# --- properties ---------------------------------------------------------------------------------------------------
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Names and values. As Java does it: a piece without name or without value is dropped, a later duplicate wins."""
+    found = {}
+    for piece in text.split(PROPERTY_SEPARATOR):
+        name, separator, value = piece.partition(NAME_VALUE_SEPARATOR)
+        if name and separator and value:
+            found[name] = value
+    return found
+
+
+def decode_properties(properties: bytes) -> dict[str, str]:
+    """`parse_properties` of the wire form; bytes that are not UTF-8 become replacement characters, as in Java."""
+    return parse_properties(properties.decode("utf-8", "replace"))
+
+
+def join_properties(properties: Mapping[str, str]) -> str:
+    """The wire form, without a separator at its end (4.9.8)."""
+    return PROPERTY_SEPARATOR.join(f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items())
+
+
+def encode_properties(properties: Mapping[str, str]) -> bytes:
+    return join_properties(properties).encode()
+
+
+def concatenate_properties(first: bytes, second: bytes) -> bytes:
+    """Two wire forms as one. The separator between them may be missing at the end of the first (4.9.1 and later)."""
+    if first and second and not first.endswith(b"\x02"):
+        return first + b"\x02" + second
+    return first + second
+
+
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`: signed 32 bits over UTF-16 code units. Tags and index keys are compared by it."""
+    value = 0
+    if text.isascii():
+        for byte in text.encode():
+            value = (31 * value + byte) & 0xFFFF_FFFF
+    else:
+        encoded = text.encode("utf-16-be", "surrogatepass")
+        for unit in struct.unpack(f">{len(encoded) // 2}H", encoded):
+            value = (31 * value + unit) & 0xFFFF_FFFF
+    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+
+
+# --- message ids ----------------------------------------------------------------------------------------------------
+
+
+def message_id(store_host: HostAddress, physical_offset: int) -> str:
+    """The id that a broker gives: address, port as i32 and physical offset, in upper-case hex."""
+    return (store_host.ip + struct.pack(">iq", store_host.port, physical_offset)).hex().upper()
+
+
+def parse_message_id(text: str) -> tuple[HostAddress, PhysicalOffset]:
+    """Where a message is, by the id of its broker. Raises `WireError`."""
+    try:
+        data = bytes.fromhex(text)
+    except ValueError:
+        data = b""
+    if len(text) not in (32, 56) or len(data) * 2 != len(text):
+        raise WireError("message id", 0, "32 or 56 hex digits", text)
+    port, physical_offset = struct.unpack(">iq", data[-12:])
+    return HostAddress(data[:-12], port), PhysicalOffset(physical_offset)
+
+
+# --- batches ----------------------------------------------------------------------------------------------------------
+
+_BATCHED = struct.Struct(">iiiii")
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedMessage:
+    """One message inside the body of a batch send.
+
+    offset  size  type  field            valid
+    0       4     i32   size             the whole message, this field included
+    4       4     i32   magic            0, not looked at
+    8       4     i32   body crc         0, not looked at
+    12      4     i32   flag
+    16      4     i32   body length B
+    20      B           body
+    20+B    2     i16   properties length P
+    22+B    P           properties
+    """
+
+    flag: int
+    body: bytes
+    properties: bytes
+
+
+def encode_batch(messages: Iterator[BatchedMessage] | tuple[BatchedMessage, ...]) -> bytes:
+    """The body of a batch send."""
+    parts = []
+    for message in messages:
+        if len(message.properties) > PROPERTIES_BYTES_MAX:
+            raise UsageError(
+                f"the properties have {len(message.properties)} bytes, {PROPERTIES_BYTES_MAX} fit a record"
+            )
+        size = _BATCHED.size + len(message.body) + 2 + len(message.properties)
+        parts.append(_BATCHED.pack(size, 0, 0, message.flag, len(message.body)))
+        parts.append(message.body)
+        parts.append(len(message.properties).to_bytes(2, "big"))
+        parts.append(message.properties)
+    return b"".join(parts)
+
+
+def decode_batch(data: bytes) -> tuple[BatchedMessage, ...]:
+    """The messages of a batch send. Raises `WireError` unless the bytes are exactly a sequence of messages."""
+    found = []
+    at = 0
+    while at < len(data):
+        left = len(data) - at
+        if left < _BATCHED.size + 2:
+            raise WireError("size", at, f"at least {_BATCHED.size + 2} bytes", f"{left} bytes left")
+        size, _, _, flag, body_length = _BATCHED.unpack_from(data, at)
+        if not _BATCHED.size + 2 <= size <= left:
+            raise WireError("size", at, f"{_BATCHED.size + 2} .. {left}", size)
+        if not 0 <= body_length <= size - _BATCHED.size - 2:
+            raise WireError("body length", at + 16, f"0 .. {size - _BATCHED.size - 2}", body_length)
+        body_at = at + _BATCHED.size
+        properties_at = body_at + body_length + 2
+        properties_length = int.from_bytes(data[properties_at - 2 : properties_at], "big", signed=True)
+        if properties_length != at + size - properties_at:
+            raise WireError("properties length", properties_at - 2, at + size - properties_at, properties_length)
+        body = data[body_at : properties_at - 2]
+        found.append(BatchedMessage(flag, body, data[properties_at : at + size]))
+        at += size
+    return tuple(found)
