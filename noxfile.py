@@ -123,6 +123,15 @@ def types(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The book, with warnings as errors. It is left in build/site."""
+    prepare(session, *dependencies(), *extra("docs"))
+    # Not --quiet: it hides warnings from --strict as well.
+    build = ["mkdocs", "build", "--strict", "--site-dir", str(BUILD / "site")]
+    session.run(*build, env={"NO_MKDOCS_2_WARNING": "1"})
+
+
+@nox.session
 def sanitize(session: nox.Session) -> None:
     """The C core on its own and from Python, under AddressSanitizer and UndefinedBehaviorSanitizer."""
     compiler = find_compiler()

@@ -1,0 +1,63 @@
+"""What mkdocs does besides turning pages into HTML: the navigation, and the two pages made from the sources.
+
+A page is put into the navigation by being in one of the four folders; nothing else has to be edited.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+SOURCES = str(DOCS.parent / "src")
+
+SECTIONS = {
+    "Tutorial": "tutorial",
+    "How to": "how-to",
+    "Explanation": "explanation",
+    "Reference": "reference",
+}
+
+
+def on_config(config: Any) -> Any:
+    """Fill the navigation from the folders, in the order in which a newcomer meets them."""
+    if SOURCES not in sys.path:  # here and not above: mkdocs puts sys.path back after loading this file
+        sys.path.insert(0, SOURCES)
+    nav: list[dict[str, Any]] = [{"refmq": "index.md"}]
+    for title, folder in SECTIONS.items():
+        pages = sorted((DOCS / folder).rglob("*.md"), key=lambda page: (len(page.parts), page))
+        nav.append({title: [str(page.relative_to(DOCS)) for page in pages]})
+    nav.append({"Not supported": "not-supported.md"})
+    config["nav"] = nav
+    return config
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Put what the sources say where a page asks for it."""
+    for marker, make in MARKERS.items():
+        if marker in markdown:
+            markdown = markdown.replace(marker, make())
+    return markdown
+
+
+def cli_reference() -> str:
+    from refmq.cli._reference import as_markdown
+
+    return as_markdown()
+
+
+def error_reference() -> str:
+    """A row for each exception: its name, its base, and the first sentence of its docstring."""
+    from refmq import errors
+
+    classes = [getattr(errors, name) for name in errors.__all__]
+    rows = ["| Exception | Is a | When |", "| --- | --- | --- |"]
+    for error in sorted(classes, key=lambda cls: [base.__name__ for base in reversed(cls.__mro__)]):
+        sentence = inspect.cleandoc(error.__doc__ or "").split("\n\n")[0].replace("\n", " ").replace("``", "`")
+        rows.append(f"| `{error.__name__}` | `{error.__base__.__name__}` | {sentence} |")
+    return "\n".join(rows)
+
+
+MARKERS = {"<!-- cli-reference -->": cli_reference, "<!-- error-reference -->": error_reference}
