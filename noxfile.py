@@ -168,3 +168,21 @@ def tests(session: nox.Session) -> None:
     environment = {"REFMQ_REQUIRE_EXTENSION": "0" if find_compiler() is None else "1"}
     arguments = session.posargs or ["--numprocesses=auto", "--dist=worksteal"]
     session.run("pytest", "--hypothesis-profile=ci", *arguments, env=environment)
+
+
+@nox.session
+def spec(session: nox.Session) -> None:
+    """The TLA+ specifications: the quick configurations, or with -- deep / mutants / simulate / NAME what it says."""
+    prepare(session, *dependencies(), *extra("spec"))
+    environment = {**java_environment(session), "PYTHONPATH": str(ROOT / "src")}
+    refmq = ("python", "-m", "refmq", "spec")
+    match session.posargs:
+        case ["deep"]:
+            session.run(*refmq, "check", "--profile", "deep", env=environment)
+        case ["mutants", *names]:
+            for name in names or [path.stem.removeprefix("MC") for path in sorted((ROOT / "spec").glob("MC*.tla"))]:
+                session.run(*refmq, "mutate", name, env=environment)
+        case ["simulate", *names]:
+            session.run(*refmq, "simulate", *names, env=environment)
+        case names:
+            session.run(*refmq, "check", *names, env=environment)

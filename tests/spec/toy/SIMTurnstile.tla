@@ -1,0 +1,3 @@
+---- MODULE SIMTurnstile ----
+EXTENDS Turnstile
+====
