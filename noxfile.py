@@ -139,7 +139,7 @@ def sanitize(session: nox.Session) -> None:
         session.skip("There is no C compiler.")
     prepare(session, *dependencies(), *extra("build"), *extra("test"))
     folder = build_c(session, "sanitize", "-DREFMQ_SANITIZE=ON", "-DREFMQ_C_TESTS=ON")
-    session.run("ctest", "--test-dir", str(folder), "--output-on-failure", "--quiet")
+    session.run("ctest", "--test-dir", str(folder), "--output-on-failure")
 
     site = folder / "site"
     shutil.rmtree(site, ignore_errors=True)
