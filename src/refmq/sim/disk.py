@@ -213,13 +213,16 @@ class SimulatedDisk:
         page_bytes: int = PAGE_BYTES,
         capacity_bytes: int = CAPACITY_BYTES,
         on_flush: Callable[[], Awaitable[None]] | None = None,
+        on_effect: Callable[[str], None] | None = None,
     ) -> None:
         """`choose` decides what an interrupted write or create leaves; `on_flush` is awaited inside every flush
-        (a simulated loop makes flushes take time there)."""
+        (a simulated loop makes flushes take time there); `on_effect` is called before every effect and may raise
+        `SimulatedCrash` (a simulated node counts all its effects there, those on the network too)."""
         self._medium = _Medium(page_bytes, capacity_bytes)
         self._clock = clock
         self._choose = choose
         self._on_flush = on_flush
+        self._on_effect = on_effect
         self._planned: list[tuple[int, Fault]] = []
         self._failed: dict[_Inode | None, str] = {}
         self._dead: SimulatedCrash | None = None
@@ -318,7 +321,9 @@ class SimulatedDisk:
                 self._medium.durable_names[up] = inode
 
     def _next(self, medium: _Medium, choose: Choose | None) -> SimulatedDisk:
-        disk = SimulatedDisk(clock=self._clock, choose=choose or self._choose, on_flush=self._on_flush)
+        disk = SimulatedDisk(
+            clock=self._clock, choose=choose or self._choose, on_flush=self._on_flush, on_effect=self._on_effect
+        )
         disk._medium = medium
         return disk
 
@@ -450,6 +455,8 @@ class SimulatedDisk:
         """Counts one effect, and lets an injected fault happen instead of it."""
         assert kind in EFFECTS
         self._alive()
+        if self._on_effect is not None:
+            self._on_effect(f"{kind} {what}")
         number = self.operations
         self.operations += 1
         self.recent.append(f"{number} {kind} {what}")
