@@ -1,0 +1,301 @@
+"""A whole cluster in one thread: nodes that start, crash and restart, and a seed that decides the rest.
+
+    world = World(seed=7)
+    server = world.node("server", serve)         # async def serve(node: Node) -> None
+    async def story() -> None:
+        server.start()
+        await asyncio.sleep(1)
+        server.crash()
+        ...
+    world.run(story())
+
+The story runs outside of every node: it is the hand that starts and breaks things. It sees virtual
+time through `asyncio.sleep` and reaches nodes by their methods and by the network's faults.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+from refmq.model.disk import Disk
+from refmq.sim.disk import SimulatedCrash, SimulatedDisk
+from refmq.sim.escape import Guard
+from refmq.sim.loop import Problem, SimulatedLoop, Stuck
+from refmq.sim.network import Delay, Network
+from refmq.sim.process import CURRENT, Process
+from refmq.sim.timeline import Timeline
+
+T = TypeVar("T")
+
+VIRTUAL_TIME_MAX_S: Final = 24 * 3600.0
+"""A story that has not ended after a day of its own time is stuck."""
+
+FLUSH_DELAY_S: Final = (0.000_05, 0.005)
+"""What a flush of a simulated disk takes: shortest and longest."""
+
+
+class RunFailed(AssertionError):
+    """Something went wrong in a run that is not a finding of an oracle: an unhandled exception or an escape."""
+
+
+class Node:
+    """One machine of the world. It keeps its name, its address and its disk; its process comes and goes."""
+
+    def __init__(
+        self, world: World, name: str, address: str, main: Callable[[Node], Coroutine[Any, Any, None]]
+    ) -> None:
+        self.world = world
+        self.name = name
+        self.address = address
+        self.wall_skew_ms = 0
+        self.life = 0
+        self.failure: BaseException | None = None
+        """What ended the last life, when it was an exception of `main`."""
+        self._main = main
+        self._process: Process | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._power_lost = False
+        self._disk = world.new_disk()
+        self._disks: dict[int, SimulatedDisk] = {}
+
+    def __repr__(self) -> str:
+        return f"<node {self.name} life {self.life}{'' if self.is_up else ' down'}>"
+
+    @property
+    def is_up(self) -> bool:
+        return self._process is not None and self._process.alive
+
+    @property
+    def disk(self) -> Disk:
+        """The files of this node. Code of a dead process still gets the dead disk of its own life."""
+        process = CURRENT.get(None)
+        return self._disks[process.life] if process is not None and process.name == self.name else self._disk
+
+    @property
+    def simulated_disk(self) -> SimulatedDisk:
+        """The same with its faults, for stories and oracles."""
+        return self._disk
+
+    @property
+    def process(self) -> Process:
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process
+
+    def start(self) -> None:
+        """Begins a life: runs `main` in a process of its own."""
+        assert not self.is_up, f"{self.name} is up"
+        world = self.world
+        self.life += 1
+        self.failure = None
+        self._power_lost = False
+        world.network.host_up(self.name)
+        entropy = world.stream(f"entropy of {self.name} in life {self.life}")
+        process = Process(self.name, self.address, self.life, entropy, wall_skew_ms=self.wall_skew_ms)
+        self._process = process
+        self._disks[self.life] = self._disk
+        process.on_death.append(lambda: self._died(process))
+        world.note(process.label, "start")
+        self._task = world.loop.create_task(self._run(process), name=f"{process.label}/main", context=process.context)
+
+    async def _run(self, process: Process) -> None:
+        try:
+            await self._main(self)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:
+            if not process.alive:
+                raise
+            self.failure = error
+            self.world.note(process.label, "exit", type(error).__name__)
+            if self.world.fail_on_exit:
+                self.world.loop.problems.append(
+                    Problem(process.label, self.world.loop.elapsed_s, "the node's main ended", error)
+                )
+        self.world.loop.report_unseen(process)
+        process.die()
+
+    def _died(self, process: Process) -> None:
+        world = self.world
+        world.note(process.label, "power loss" if self._power_lost else "end")
+        world.network.process_died(process, power=self._power_lost)
+        if self._power_lost:
+            world.network.host_down(self.name)
+            self._disk = self._disk.after_power_loss(world.disk_choice)
+        else:
+            self._disk = self._disk.after_process_crash()
+        world.loop.bury(process)
+
+    def crash(self, *, power: bool = False) -> None:
+        """Ends the life now, between two callbacks. With `power` the disk forgets and the peers hear nothing."""
+        if self.is_up:
+            self._power_lost = power
+            self.process.die()
+
+    def crash_after(self, effects: int, *, power: bool = False) -> None:
+        """Ends the life before the effect that follows the next `effects` ones, wherever that is."""
+        assert effects >= 0
+        self._power_lost = power
+        self.process.crash_at_effect = self.process.effects + effects
+
+    def signal(self, number: int) -> None:
+        """Delivers a signal: the handler that the node has for it, or its end."""
+        handler = self.process.signal_handlers.get(number)
+        if handler is None:
+            self.crash()
+        else:
+            callback, args = handler
+            self.world.loop.call_soon(callback, *args, context=self.process.context.copy())
+
+    async def stop(self) -> None:
+        """A clean end: cancels `main` and waits until it has finished."""
+        if self.is_up and self._task is not None:
+            self._task.cancel()
+            await self.ended()
+
+    async def ended(self) -> None:
+        """Waits for the end of the present life."""
+        if self.is_up:
+            future = self.world.loop.create_future()
+            self.process.on_death.append(lambda: None if future.done() else future.set_result(None))
+            await future
+
+    def pause(self) -> None:
+        """The process stops running, as under a long garbage collection; the world goes on."""
+        self.world.note(self.process.label, "pause")
+        self.world.loop.pause(self.process)
+
+    def resume(self) -> None:
+        if self.is_up:
+            self.world.note(self.process.label, "resume")
+            self.world.loop.resume(self.process)
+
+    def jump_clock(self, ms: int) -> None:
+        """Moves the wall clock of this node, now and for its later lives."""
+        self.wall_skew_ms += ms
+        if self.is_up:
+            self.process.wall_skew_ms += ms
+        self.world.note(self.name, "clock", ms)
+
+    async def call(self, awaitable: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs a coroutine inside the node's process and gives its result, unless the node dies first."""
+        task = self.world.loop.create_task(awaitable(), context=self.process.context.copy())
+        result: asyncio.Future[T] = self.world.loop.create_future()
+
+        def finished(done: asyncio.Task[T]) -> None:
+            if result.done():
+                return
+            if done.cancelled():
+                result.cancel()
+            elif (error := done.exception()) is not None:
+                result.set_exception(error)
+            else:
+                result.set_result(done.result())
+
+        def died() -> None:
+            if not result.done():
+                result.set_exception(NodeDown(self.name))
+
+        task.add_done_callback(finished)
+        self.process.on_death.append(died)
+        return await result
+
+
+class NodeDown(Exception):
+    """The node died while something was to be done inside of it."""
+
+
+class World:
+    """Everything of one run. Equal seeds and equal stories give equal runs, on every machine."""
+
+    def __init__(
+        self, seed: int, *, strict: bool = False, delay: Delay | None = None, fail_on_exit: bool = True
+    ) -> None:
+        """`strict` looks at every C call for escapes, at several times the cost."""
+        self.seed = seed
+        self.fail_on_exit = fail_on_exit
+        self.timeline = Timeline()
+        self.nodes: dict[str, Node] = {}
+        self._guard = Guard(strict=strict)
+        self._outside = Process("outside", "10.0.0.1", 1, self.stream("entropy outside"))
+        self.loop = SimulatedLoop(self.stream("schedule"), self._outside, self._guard)
+        self.network = Network(self.loop, self.stream("network"), self.timeline, delay)
+        self.network.add_host("outside", "10.0.0.1")
+        self.loop.transports = self.network
+        self._disk_random = self.stream("disk").random
+
+    def stream(self, purpose: str) -> random.Random:
+        """Random numbers for one purpose. Purposes do not disturb each other."""
+        return random.Random(f"{self.seed}: {purpose}")
+
+    def disk_choice(self, options: int, /) -> int:
+        return int(self._disk_random() * options)
+
+    def new_disk(self) -> SimulatedDisk:
+        shortest, longest = FLUSH_DELAY_S
+
+        async def flush_takes_time() -> None:
+            await asyncio.sleep(shortest + (longest - shortest) * self._disk_random())
+
+        def effect(what: str) -> None:
+            process = CURRENT.get(self._outside)
+            if process is not self._outside:
+                process.effect(what)
+
+        return SimulatedDisk(
+            clock=self.loop.wall_ms, choose=self.disk_choice, on_flush=flush_takes_time, on_effect=effect
+        )
+
+    def node(self, name: str, main: Callable[[Node], Coroutine[Any, Any, None]]) -> Node:
+        """A new machine. It is down until `start`."""
+        assert name not in {"outside", *self.nodes}, f"{name} exists"
+        address = f"10.0.{(len(self.nodes) + 2) // 256}.{(len(self.nodes) + 2) % 256}"
+        self.network.add_host(name, address)
+        node = Node(self, name, address, main)
+        self.nodes[name] = node
+        return node
+
+    def note(self, node: str, what: str, *details: object) -> None:
+        """Adds a line to the time line of a node."""
+        self.timeline.note(self.loop.elapsed_s, node, what, *details)
+
+    def run(self, story: Awaitable[T], *, limit_s: float = VIRTUAL_TIME_MAX_S) -> T:
+        """Runs until the story is over, ends every node, and reports what nobody handled."""
+
+        def out_of_time() -> None:
+            raise Stuck(f"the story has not ended after {limit_s:g} s of virtual time; {self.loop.waiting()}")
+
+        self.loop.call_world_at(self.loop.time() + limit_s, out_of_time)
+        try:
+            result = self._outside.context.run(self.loop.run_until_complete, story)
+        except BaseException as error:
+            self._end()
+            self._explain(error)
+            raise
+        self._end()
+        self._explain(None)
+        return result
+
+    def _end(self) -> None:
+        for node in self.nodes.values():
+            if node.is_up:
+                self.loop.report_unseen(node.process)
+                node.process.die()
+        self.loop.report_unseen(self._outside)
+        for node in self.nodes.values():
+            if node.life:
+                node.process.reap()
+        self.network.process_died(self._outside, power=True)
+        self._outside.die()
+        self._outside.reap()
+        self.loop.close()
+
+    def _explain(self, error: BaseException | None) -> None:
+        """An escape or an unhandled exception fails the run, also when the story did not notice."""
+        found = [str(escape) for escape in self._guard.escapes] + [str(problem) for problem in self.loop.problems]
+        if found and not isinstance(error, SimulatedCrash):
+            raise RunFailed("\n".join(found)) from (
+                error or (self.loop.problems[0].exception if self.loop.problems else None)
+            )
