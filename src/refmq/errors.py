@@ -8,6 +8,10 @@
         DiskFull               ... no room; nothing was changed
         DiskFailed             ... an operation failed, and after a failed flush nothing is sure any more
         StoreInUse             ... another process holds the store directory
+      NetworkError             a peer could not be reached or did not answer; says which
+        ConnectFailed          ... no connection was made: the request was surely not sent
+        ConnectionLost         ... it closed before the answer: nobody knows what became of the request
+        RequestTimedOut        ... no answer in time: nobody knows either
       UsageError               we were called wrongly: an argument, a flag, a configuration value
       MissingTool              something outside refmq is needed and is not there; says how to get it
       CheckFound               a check ran to its end and found something to report
@@ -23,13 +27,17 @@ from __future__ import annotations
 
 __all__ = [
     "CheckFound",
+    "ConnectFailed",
+    "ConnectionLost",
     "CorruptRecord",
     "DecodeError",
     "DiskError",
     "DiskFailed",
     "DiskFull",
     "MissingTool",
+    "NetworkError",
     "RefmqError",
+    "RequestTimedOut",
     "StoreInUse",
     "UsageError",
     "WireError",
@@ -94,6 +102,30 @@ class DiskFailed(DiskError):
 
 class StoreInUse(DiskError):
     """Another process holds the lock of the store directory."""
+
+
+class NetworkError(RefmqError):
+    """A peer could not be reached or did not answer. ``address`` is the peer, ``reason`` what happened."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(address, reason)
+        self.address = address
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.address}: {self.reason}"
+
+
+class ConnectFailed(NetworkError):
+    """No connection could be made, so the request was surely not sent."""
+
+
+class ConnectionLost(NetworkError):
+    """The connection closed before the answer came. Whether the request was carried out, nobody knows."""
+
+
+class RequestTimedOut(NetworkError):
+    """No answer came in time. Whether the request was carried out, nobody knows."""
 
 
 class UsageError(RefmqError):

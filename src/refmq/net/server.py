@@ -1,0 +1,122 @@
+"""A server: listens, makes a ``Connection`` of everyone who comes, and ends in bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from refmq.errors import RefmqError
+from refmq.net.address import format_address
+from refmq.net.connection import Connection, Handler
+from refmq.net.limits import Budget, Limits
+from refmq.net.tls import ServerTls
+
+ACCEPT_BACKLOG = 1024  # upstream's netty server has 1024 as well
+
+
+class Server:
+    """Serves requests on one port.
+
+        server = Server(handler)
+        host, port = await server.start("127.0.0.1", 9876)
+        ...
+        await server.close(timeout_s=10)
+
+    ``handler`` is described in ``refmq.net.connection``. ``failure`` is done with an ``AssertionError`` when a handler
+    found that we are wrong; whoever runs the server waits for it and stops.
+    """
+
+    def __init__(self, handler: Handler, limits: Limits | None = None, *, tls: ServerTls | None = None) -> None:
+        self.limits = limits or Limits()
+        self.refused = 0
+        """Connections closed at once because there were too many."""
+        self._handler = handler
+        self._tls = tls or ServerTls()
+        self._budget = Budget(self.limits.memory_bytes_max)
+        self._connections: dict[int, Connection] = {}
+        self._accepted = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._listener: asyncio.AbstractServer | None = None
+        self._closing = False
+        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def connections(self) -> Sequence[Connection]:
+        """The open connections, the oldest first."""
+        return tuple(self._connections.values())
+
+    def connection(self, number: int) -> Connection | None:
+        """The open connection with this number."""
+        return self._connections.get(number)
+
+    @property
+    def held_bytes(self) -> int:
+        """What all connections hold together, as the budget counts it."""
+        return self._budget.total
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen. Returns the address in use, which tells the port when 0 was asked for."""
+        assert self._listener is None, "a server is started once"
+        loop = asyncio.get_running_loop()
+        try:
+            listener = await loop.create_server(self._accept, host, port, backlog=ACCEPT_BACKLOG)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise RefmqError(f"cannot listen on {format_address(host, port)}: {reason}") from None
+        self._listener = listener
+        name = listener.sockets[0].getsockname()
+        return str(name[0]), int(name[1])
+
+    async def close(self, timeout_s: float) -> None:
+        """Stop in at most about ``timeout_s``: no new connections, no new requests, then what is in flight is
+        answered, then every connection is closed, and what is not gone by then is cut."""
+        self._closing = True
+        if self._listener is not None:
+            self._listener.close()
+        for connection in self.connections:
+            connection.stop_reading()
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+        late = list(self._tasks)
+        for task in late:
+            task.cancel()
+        for connection in self.connections:
+            connection.close("the server stops")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                for connection in self.connections:
+                    await connection.wait_closed()
+        for connection in self.connections:
+            connection.give_up("the server stops")
+        if late:
+            await asyncio.wait(late, timeout=1)
+        self.failure.cancel()
+
+    def _accept(self) -> Connection:
+        self._accepted += 1
+        connection = Connection(
+            self._handler,
+            self.limits,
+            number=self._accepted,
+            tls=self._tls,
+            budget=self._budget,
+            tasks=self._tasks,
+            on_failure=self._fail,
+        )
+        if self._closing or len(self._connections) >= self.limits.connections_max:
+            self.refused += 1
+            connection.give_up("too many connections")
+            return connection
+        self._connections[connection.number] = connection
+        connection.on_close(self._forget)
+        return connection
+
+    def _forget(self, connection: Connection) -> None:
+        self._connections.pop(connection.number, None)
+
+    def _fail(self, error: AssertionError) -> None:
+        if not self.failure.done():
+            self.failure.set_exception(error)
