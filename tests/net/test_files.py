@@ -46,6 +46,22 @@ class DiskCases:
         assert disk.open("f", writable=False).read(4090, 15) == b"across the page"
         assert disk.open("f").read(4089, 17) == b"\0across the page\0"
 
+    def test_a_sparse_file_is_zeros_too(self, disk: Disk) -> None:
+        file = disk.create("s", 1 << 40, reserve=False)
+        file.write(1 << 39, b"far")
+        assert file.read((1 << 39) - 1, 5) == b"\0far\0"
+        assert file.size_bytes == 1 << 40
+        assert disk.usage("").free_bytes > 0
+
+    @pytest.mark.parametrize("reserve", [True, False])
+    def test_behind_the_data_end_is_nothing(self, disk: Disk, reserve: bool) -> None:
+        file = disk.create("f", 10_000_000, reserve=reserve)
+        for position in (0, 8_000_000, 4_000_000):
+            file.write(position, b"data")
+        assert 8_000_004 <= file.data_end() <= 10_000_000
+        assert 8_000_004 <= disk.open("f", writable=False).data_end() <= 10_000_000
+        assert 0 <= disk.create("empty", 0).data_end() <= 0
+
     def test_a_name_is_created_once(self, disk: Disk) -> None:
         disk.create("f", 10).write(0, b"kept")
         with pytest.raises(DiskFailed) as error:

@@ -175,6 +175,17 @@ def test_a_full_disk_refuses_a_new_file_and_leaves_no_name() -> None:
     assert disk.usage("").free_bytes == 40
 
 
+def test_a_sparse_file_takes_what_is_written_to_it() -> None:
+    disk = small_disk(capacity_bytes=3 * PAGE)
+    file = disk.create("a", 1000, reserve=False)
+    file.write(PAGE - 1, b"xy")
+    assert disk.usage("").free_bytes == PAGE
+    file.write(0, b"z" * PAGE)
+    with pytest.raises(DiskFull):
+        file.write(2 * PAGE, b"x" * (PAGE + 1))
+    assert file.read(2 * PAGE, 1) == b"\0"
+
+
 def work(disk: SimulatedDisk) -> None:
     """One operation of every kind."""
 

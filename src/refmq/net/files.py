@@ -4,8 +4,8 @@
   descriptors are kept in a pool of bounded size, the one used longest ago is closed first. Linux reports a
   write-back error to the next descriptor that flushes the file if no earlier one has seen it, so closing a
   descriptor between a write and its flush hides no error.
-- Blocks are reserved when a file is created, so that a later write has its room: on a full disk `create`
-  fails, not a write in the middle of a record.
+- Blocks are reserved when a file is created (unless it is to be sparse), so that a later write has its room: on a
+  full disk `create` fails, not a write in the middle of a record.
 - A flush that failed is remembered under the file's name for as long as the disk object lives.
 - The lock is a POSIX record lock on byte 0, the one Java takes. Closing *any* descriptor of a file drops the
   process's record locks on it, so the lock file is opened once, by `lock`, and `open` refuses it meanwhile.
@@ -33,6 +33,9 @@ from refmq.model.ids import TimestampMs
 
 OPEN_FILES_MAX: Final = 256
 """Descriptors kept open by one disk: a quarter of the usual limit of 1,024; sockets need the rest."""
+
+EXTENTS_MAX: Final = 1000
+"""Pieces of a file that are looked at to find the end of its data."""
 
 LOCK_TEXT: Final = b"lock"
 """What the lock file holds, as Java's store writes it."""
@@ -95,14 +98,16 @@ class RealDisk:
                 self._descriptors.descriptor(file)  # fails now rather than at the first read
             return self._remember(file)
 
-    def create(self, path: str, size_bytes: int) -> DiskFile:
+    def create(self, path: str, size_bytes: int, *, reserve: bool = True) -> DiskFile:
         assert size_bytes >= 0
         target = self._at(path)
         with _errors(path, "create"):
             target.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
             descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
             try:
-                if size_bytes:
+                if not reserve:
+                    os.ftruncate(descriptor, size_bytes)
+                elif size_bytes:
                     os.posix_fallocate(descriptor, 0, size_bytes)
                 status = os.fstat(descriptor)
             except OSError:
@@ -274,6 +279,19 @@ class _RealFile:
                     raise DiskFull(self.current_path, "write", reason) from error
                 reason = f"{reason}; {done} of {len(data)} bytes were written" if done else reason
                 raise DiskFailed(self.current_path, "write", reason) from error
+
+    def data_end(self) -> int:
+        pool = self._disk._descriptors
+        with pool.lock:
+            descriptor = pool.descriptor(self)
+            end = 0
+            try:
+                for _ in range(EXTENTS_MAX):
+                    end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # no data behind `end`
+                    return end
+        return self._size_bytes  # a file system that cannot tell, or a file in very many pieces
 
     async def flush(self, start: int = 0, end: int | None = None) -> None:
         end = self._size_bytes if end is None else end

@@ -82,12 +82,25 @@ class _Inode:
     size_bytes: int
     modified_ms: TimestampMs
     page_bytes: int
+    is_reserved: bool = True
+    """Whether its blocks were set aside at its creation; otherwise it takes what was written to it."""
     pages: dict[int, bytearray] = field(default_factory=dict)
     """What a reader sees; a missing page is all zeros."""
     unflushed: dict[int, list[bytes]] = field(default_factory=dict)
     """Per dirty page: its flushed content, then the newest few contents before the present one."""
     size_is_durable: bool = False
     durable_modified_ms: TimestampMs = NEVER_MS
+
+    @property
+    def used_bytes(self) -> int:
+        return self.size_bytes if self.is_reserved else len(self.pages) * self.page_bytes
+
+    def new_bytes(self, position: int, length: int) -> int:
+        """How much more of the disk a write takes."""
+        if self.is_reserved or not length:
+            return 0
+        first, last = position // self.page_bytes, (position + length - 1) // self.page_bytes
+        return sum(number not in self.pages for number in range(first, last + 1)) * self.page_bytes
 
     def page(self, number: int) -> bytes:
         page = self.pages.get(number)
@@ -172,7 +185,7 @@ class _Medium:
 
     @property
     def used_bytes(self) -> int:
-        return sum(inode.size_bytes for inode in self.names.values() if not inode.is_directory)
+        return sum(inode.used_bytes for inode in self.names.values() if not inode.is_directory)
 
     def change_names(self, added: str | None, removed: str | None, inode: _Inode) -> None:
         change = _NameChange(added, removed, inode)
@@ -238,8 +251,9 @@ class SimulatedDisk:
         default). Each injected fault happens once."""
         self._planned.append((self.operations if at_operation is None else at_operation, fault))
 
-    def crash_at(self, operation: int) -> None:
-        """Die instead of finishing effect number `operation`."""
+    def crash_at(self, operation: int, choose: Choose | None = None) -> None:
+        """Die instead of finishing effect number `operation`; `choose` decides what the interrupted effect leaves."""
+        self._choose = choose or self._choose
         self.inject(Fault.CRASH, operation)
 
     def cancel_faults(self) -> None:
@@ -283,6 +297,7 @@ class SimulatedDisk:
                     inode.size_bytes,
                     inode.modified_ms,
                     inode.page_bytes,
+                    inode.is_reserved,
                     {number: bytearray(page) for number, page in inode.pages.items()},
                     {number: list(versions) for number, versions in inode.unflushed.items()},
                     inode.size_is_durable,
@@ -319,6 +334,18 @@ class SimulatedDisk:
                     continue
                 self._medium.names[up] = inode
                 self._medium.durable_names[up] = inode
+
+    def take_away(self, path: str) -> None:
+        """Removes a file as if it had never been there: durable, and not counted as an operation."""
+        self._medium.names.pop(path, None)
+        self._medium.durable_names.pop(path, None)
+        self._medium.changes = [change for change in self._medium.changes if path not in (change.added, change.removed)]
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether a power loss now would change nothing."""
+        medium = self._medium
+        return not medium.changes and not any(inode.unflushed for inode in medium.names.values())
 
     def _next(self, medium: _Medium, choose: Choose | None) -> SimulatedDisk:
         disk = SimulatedDisk(
@@ -358,13 +385,13 @@ class SimulatedDisk:
             raise DiskFailed(path, "open", "it is a directory")
         return _SimulatedFile(self, path, inode, writable)
 
-    def create(self, path: str, size_bytes: int) -> DiskFile:
+    def create(self, path: str, size_bytes: int, *, reserve: bool = True) -> DiskFile:
         assert size_bytes >= 0
         self._alive()
         if _checked(path) in self._medium.names:
             raise DiskFailed(path, "create", "the name exists already")
         self._make_parents(path)
-        inode = _Inode(False, size_bytes, self._clock(), self._medium.page_bytes)
+        inode = _Inode(False, size_bytes, self._clock(), self._medium.page_bytes, is_reserved=reserve)
         try:
             self._effect("create", path)
         except SimulatedCrash:
@@ -373,7 +400,7 @@ class SimulatedDisk:
                 inode.size_bytes = size_bytes if left == 1 else 0
                 self._medium.change_names(path, None, inode)
             raise
-        if self._medium.used_bytes + size_bytes > self._medium.capacity_bytes:
+        if reserve and self._medium.used_bytes + size_bytes > self._medium.capacity_bytes:
             raise DiskFull(path, "create", "no space left on device")
         self._medium.change_names(path, None, inode)
         return _SimulatedFile(self, path, inode, True)
@@ -521,8 +548,15 @@ class _SimulatedFile:
         except SimulatedCrash:
             self._inode.write(position, data[: disk._choose(len(data) + 1)])
             raise
+        new_bytes = self._inode.new_bytes(position, len(data))
+        if new_bytes and disk._medium.used_bytes + new_bytes > disk._medium.capacity_bytes:
+            raise DiskFull(self._path, "write", "no space left on device")
         self._inode.write(position, data)
         self._inode.modified_ms = disk._clock()
+
+    def data_end(self) -> int:
+        self._disk._alive()
+        return min(self._inode.size_bytes, (max(self._inode.pages, default=-1) + 1) * self._inode.page_bytes)
 
     async def flush(self, start: int = 0, end: int | None = None) -> None:
         inode = self._inode

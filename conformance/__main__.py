@@ -1,0 +1,60 @@
+"""`python -m conformance`: replay saved histories and run campaigns."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from conformance.base import REGRESSIONS, replay_file, replay_line
+from refmq.cli._boundary import report
+from refmq.errors import CheckFound
+
+
+@click.group(help="Histories against an engine. Exit codes: 0 done, 1 failed, 2 usage, 3 a promise was broken.")
+def command() -> None:
+    pass
+
+
+@command.command("replay")
+@click.argument("files", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--engine", default="reference", show_default=True, help="Which engine lives through the history.")
+@click.option("--verbose", "-v", is_flag=True, help="Print the steps and everything that was observed.")
+def replay_command(files: tuple[Path, ...], engine: str, verbose: bool) -> None:
+    """Replay saved histories: the FILES given, or all of conformance/regressions."""
+    broken = 0
+    for path in files or tuple(sorted(REGRESSIONS.glob("*.json"))):
+        violations = replay_file(path, engine=engine, verbose=verbose)
+        click.echo(f"{'broken' if violations else 'holds '} {path.name}")
+        for violation in violations:
+            click.echo(f"  {violation}")
+        broken += bool(violations)
+    if broken:
+        raise CheckFound(f"{broken} of the replayed histories break a promise.")
+
+
+@command.command("store")
+@click.option("--minutes", default=1.0, show_default=True, help="How long the campaign runs.")
+@click.option("--seed", default=0, show_default=True, help="The first seed; one history per seed.")
+@click.option("--steps", default=60, show_default=True, help="Steps of a history.")
+@click.option("--engine", default="reference", show_default=True)
+def store_command(minutes: float, seed: int, steps: int, engine: str) -> None:
+    """Run a campaign of store histories; whatever breaks is shrunk and saved as a regression."""
+    from conformance.store.campaign import run_campaign
+
+    saved = run_campaign(minutes=minutes, first_seed=seed, steps=steps, engine=engine)
+    if saved is not None:
+        raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
+
+
+def main() -> int:
+    try:
+        command.main(prog_name="python -m conformance", standalone_mode=False)
+    except Exception as error:
+        return report(error)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

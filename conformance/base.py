@@ -1,0 +1,93 @@
+"""What every kind of history shares: a violation, and the saved file that brings it back.
+
+A saved history is one JSON document:
+
+    {"kind": "store", "found": "AckedSurvives: ...", "history": {...}}
+
+`kind` says who replays it (`KINDS`), `found` what was seen when it was saved, in a sentence. Files in
+conformance/regressions/ are replayed in every run and must not break anything any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+
+from refmq.errors import UsageError
+
+REGRESSIONS: Final = Path(__file__).parent / "regressions"
+
+KINDS: Final = {"store": "conformance.store.replay", "cluster": "conformance.cluster.replay"}
+"""Kind of history -> the module whose `replay` runs one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A promise that was broken, named as in `refmq.model.vocabulary`, with a sentence anyone can understand."""
+
+    invariant: str
+    sentence: str
+    event: int = -1
+    """The number of the observation that shows it."""
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.sentence}"
+
+
+class Broken(AssertionError):
+    """A history broke at least one promise."""
+
+    def __init__(self, violations: Sequence[Violation], replay_line: str = "") -> None:
+        text = "\n".join(str(violation) for violation in violations[:10])
+        super().__init__(f"{text}\nreplay with: {replay_line}" if replay_line else text)
+        self.violations = tuple(violations)
+
+
+class Replayer(Protocol):
+    """A module that can run saved histories of its kind."""
+
+    def replay(self, history: dict[str, Any], *, engine: str, verbose: bool) -> list[Violation]: ...
+
+
+def saved_text(kind: str, history: dict[str, Any], found: str) -> str:
+    return json.dumps({"kind": kind, "found": found, "history": history}, indent=1) + "\n"
+
+
+def save(kind: str, history: dict[str, Any], violations: Sequence[Violation], folder: Path = REGRESSIONS) -> Path:
+    """Writes a history that broke something; the name says what, and the content decides the rest of the name."""
+    found = str(violations[0]) if violations else ""
+    invariant = violations[0].invariant if violations else "unknown"
+    digest = hashlib.sha256(json.dumps(history, sort_keys=True).encode()).hexdigest()[:10]
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{kind}-{invariant}-{digest}.json"
+    path.write_text(saved_text(kind, history, found))
+    return path
+
+
+def replay_file(path: Path, *, engine: str = "reference", verbose: bool = False) -> list[Violation]:
+    """Runs one saved history and returns what it breaks today."""
+    try:
+        saved = json.loads(path.read_text())
+        kind, history = saved["kind"], saved["history"]
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise UsageError(f"{path} is not a saved history") from None
+    if kind not in KINDS:
+        raise UsageError(f"{path} is a history of the unknown kind {kind!r}")
+    module = cast("Replayer", importlib.import_module(KINDS[kind]))
+    return module.replay(history, engine=engine, verbose=verbose)
+
+
+def replay_line(path: Path) -> str:
+    """The one line that brings a saved history back."""
+    try:
+        shown = path.relative_to(Path.cwd())
+    except ValueError:
+        shown = path
+    return f"python -m conformance replay {shown}"

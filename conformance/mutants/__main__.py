@@ -1,0 +1,98 @@
+"""`python -m conformance.mutants`: how many mistakes in the store the histories find."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import click
+
+from conformance.base import REGRESSIONS
+from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
+
+NOT_THE_STORE = frozenset({"api", "config", "inspect"})
+"""Modules of refmq.store that are values or tools; the histories are about the rest."""
+
+
+def store_modules() -> list[str]:
+    folder = SOURCES / "refmq" / "store"
+    names = sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith("_"))
+    return [f"refmq.store.{name}" for name in names if name.split("_")[0] not in NOT_THE_STORE]
+
+
+def run_trial(mutant: dict[str, Any], seconds: float, seed: int, histories: list[Path]) -> dict[str, Any]:
+    """One mutant in a process of its own. A process that does not end was caught hanging."""
+    arguments = [sys.executable, "-m", "conformance.mutants.trial", json.dumps(mutant)]
+    arguments += ["--seconds", str(seconds), "--seed", str(seed)]
+    for path in histories:
+        arguments += ["--history", str(path)]
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=seconds + 120, check=False)
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        return {"caught": True, "by": "Hang: the process did not end", "history": "", "tried": 0, "seconds": seconds}
+    except (IndexError, ValueError):
+        return {"caught": True, "by": "UnexpectedError: the process died", "history": "", "tried": 0, "seconds": 0.0}
+    return answer
+
+
+@click.group(help="Mistakes put into the store on purpose.")
+def command() -> None:
+    pass
+
+
+@command.command("list")
+@click.argument("modules", nargs=-1)
+def list_command(modules: tuple[str, ...]) -> None:
+    """Every mechanical mutant of the modules of the store."""
+    for module in modules or store_modules():
+        for mutant in mutants_of(module):
+            click.echo(f"{mutant.name:24} {mutant.rule:9} line {mutant.line:4}  {mutant.text}")
+
+
+@command.command("score")
+@click.argument("modules", nargs=-1)
+@click.option("--sample", default=100, show_default=True, help="How many mutants to try; 0 for all.")
+@click.option("--seconds", default=10.0, show_default=True, help="How long the histories may look for each.")
+@click.option("--seed", default=0, show_default=True, help="Chooses the sample and the first history.")
+@click.option("--jobs", default=2, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="Write one JSON line per mutant here as well.")
+def score_command(
+    modules: tuple[str, ...], sample: int, seconds: float, seed: int, jobs: int, out: Path | None
+) -> None:
+    """Try a sample of mechanical mutants, print those that survive and the score."""
+    every = [mutant for module in modules or store_modules() for mutant in mutants_of(module)]
+    chosen = random.Random(seed).sample(every, sample) if 0 < sample < len(every) else every
+    histories = sorted(REGRESSIONS.glob("store-*.json"))
+    caught = 0
+    lines = []
+    for tried, (mutant, outcome) in enumerate(_outcomes(chosen, seconds, seed, jobs, histories), start=1):
+        caught += bool(outcome["caught"])
+        lines.append(json.dumps({"mutant": mutant.name, "line": mutant.line, "rule": mutant.rule, **outcome}))
+        if out is not None:
+            out.write_text("\n".join(lines) + "\n")
+        if not outcome["caught"]:
+            click.echo(f"survives  {mutant.name:24} {mutant.rule:9} line {mutant.line:4}  {mutant.text}")
+        elif sys.stderr.isatty():
+            click.echo(f"\r{tried}/{len(chosen)} tried, {caught} caught", nl=False, err=True)
+    click.echo(f"{caught} of {len(chosen)} mutants caught, of {len(every)} that the rules make.")
+
+
+def _outcomes(
+    mutants: list[Mechanical], seconds: float, seed: int, jobs: int, histories: list[Path]
+) -> Iterator[tuple[Mechanical, dict[str, Any]]]:
+    def attempt(mutant: Mechanical) -> tuple[Mechanical, dict[str, Any]]:
+        return mutant, run_trial({"module": mutant.module, "number": mutant.number}, seconds, seed, histories)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        yield from pool.map(attempt, mutants)
+
+
+if __name__ == "__main__":
+    command()

@@ -1,0 +1,56 @@
+"""Imports a module with its source changed. Must run before the module is imported: one process per mutant."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+
+
+class _ChangedLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module from its file, changed; never from or into the cache of compiled files."""
+
+    change: Callable[[str], str]
+
+    def get_code(self, fullname: str) -> object:  # type: ignore[override]  # the base says CodeType | None
+        path = self.get_filename(fullname)
+        source = self.change(self.get_data(path).decode())
+        return compile(source, path, "exec", dont_inherit=True)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, module: str, change: Callable[[str], str]) -> None:
+        self._module = module
+        self._change = change
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._module:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        assert spec is not None and spec.origin is not None, f"{fullname} was not found"  # noqa: PT018
+        loader = _ChangedLoader(fullname, spec.origin)
+        loader.change = self._change
+        return importlib.util.spec_from_file_location(fullname, spec.origin, loader=loader)
+
+
+def change_on_import(module: str, change: Callable[[str], str]) -> None:
+    """From now on `module` is imported with `change` applied to its source."""
+    assert module not in sys.modules, f"{module} is imported already"
+    sys.meta_path.insert(0, _Finder(module, change))
+
+
+def replacing(old: str, new: str) -> Callable[[str], str]:
+    """A change of one place; the text must occur exactly once, or the mutant no longer fits the source."""
+
+    def change(source: str) -> str:
+        count = source.count(old)
+        if count != 1:
+            raise LookupError(f"the mutant does not fit its module any more: {old!r} occurs {count} times")
+        return source.replace(old, new)
+
+    return change

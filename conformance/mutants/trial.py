@@ -1,0 +1,109 @@
+"""One mutant against the histories, in a process of its own.
+
+    python -m conformance.mutants.trial '{"module": ..., "number": 3}' ...
+
+prints one JSON line: whether it was caught, by which promise, after how many histories and seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from conformance.mutants.apply import change_on_import, replacing
+
+HISTORY_SECONDS_MAX = 20
+"""A history takes a fraction of a second; one that takes this long hangs."""
+
+
+class Hang(BaseException):
+    """A history did not end."""
+
+
+def _hang(number: int, frame: FrameType | None) -> None:
+    raise Hang
+
+
+def trial(*, seconds: float, first_seed: int, steps: int, histories: list[Path]) -> dict[str, Any]:
+    """Runs saved histories, then generated ones, until one breaks a promise or the time is over."""
+    begin = time.monotonic()
+    tried = 0
+    signal.signal(signal.SIGALRM, _hang)
+    for name, violations in _outcomes(first_seed, steps, histories):
+        tried += 1
+        elapsed = time.monotonic() - begin
+        if violations:
+            return {"caught": True, "by": violations[0], "history": name, "tried": tried, "seconds": round(elapsed, 2)}
+        if elapsed > seconds:
+            break
+    return {"caught": False, "by": "", "history": "", "tried": tried, "seconds": round(time.monotonic() - begin, 2)}
+
+
+def _outcomes(first_seed: int, steps: int, histories: list[Path]) -> Iterator[tuple[str, list[str]]]:
+    # Imported here: the mutant is in place only now.
+    from conformance.store import generate
+    from conformance.store.history import History
+    from conformance.store.runner import run_history
+
+    for path in histories:
+        yield path.name, _broken(run_history, History.from_json(json.loads(path.read_text())["history"]))
+    seed = first_seed
+    while True:
+        yield str(seed), _broken(run_history, generate.history(seed, steps))
+        seed += 1
+
+
+def _broken(run_history: Any, history: Any) -> list[str]:
+    signal.alarm(HISTORY_SECONDS_MAX)
+    try:
+        return [str(violation) for violation in run_history(history)[0]]
+    except Hang:
+        return ["Hang: a history did not end"]
+    except Exception as error:  # outside of a step: the readout of a start, for example
+        return [f"UnexpectedError: {type(error).__name__}: {error}"]
+    finally:
+        signal.alarm(0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mutant", help="JSON: module and number, or module, old and new")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--history", type=Path, action="append", default=[])
+    options = parser.parse_args()
+    mutant = json.loads(options.mutant)
+    if "number" in mutant:
+        from conformance.mutants.mechanical import changed
+
+        change_on_import(mutant["module"], lambda source: changed(source, mutant["number"]))
+    elif mutant:
+        change_on_import(mutant["module"], replacing(mutant["old"], mutant["new"]))
+    try:
+        outcome = trial(
+            seconds=options.seconds, first_seed=options.seed, steps=options.steps, histories=options.history
+        )
+    except LookupError as error:
+        outcome = {"caught": False, "by": str(error), "history": "", "tried": 0, "seconds": 0.0, "stale": True}
+    except Exception as error:  # the mutant does not even import
+        outcome = {
+            "caught": True,
+            "by": f"UnexpectedError: {type(error).__name__}: {error}",
+            "history": "import",
+            "tried": 0,
+            "seconds": 0.0,
+        }
+    print(json.dumps(outcome))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,458 @@
+"""The promises of a store, as pure functions over what was observed. Names as in `refmq.model.vocabulary`.
+
+Each takes the observations of one history, in order, and yields what it finds broken. They keep at most what a
+promise is about (what was sent and acknowledged), and never ask an engine anything.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from conformance.base import Violation
+from conformance.oracles.store_events import (
+    AckPut,
+    Checkpoint,
+    DeleteTopic,
+    ExpireFile,
+    Failed,
+    FlushLog,
+    Observation,
+    PowerLoss,
+    ProcessCrash,
+    Pulled,
+    Queue,
+    Readout,
+    Recovered,
+    Refused,
+    Sent,
+    ServeMessage,
+    StartFailed,
+    StartStore,
+    StopStore,
+    Stored,
+)
+from conformance.store.record import Record, java_hash
+
+Oracle = Callable[[Iterable[Observation]], Iterator[Violation]]
+
+NUMBER_BYTES: Final = 4
+"""Every body begins with its message's number."""
+
+
+def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """What was acknowledged survives every fault that the flush mode covers."""
+    promised: dict[int, Stored] = {}  # what must be found from now on
+    powerproof: dict[int, Stored] = {}  # ... even after a power loss
+    stored: dict[int, Stored] = {}
+    log_min = 0
+    for event, seen in enumerate(observations):
+        match seen:
+            case Stored():
+                stored[seen.number] = seen
+            case AckPut():
+                promised[seen.number] = stored[seen.number]
+                if seen.promises_power:
+                    powerproof[seen.number] = stored[seen.number]
+            case FlushLog(flushed_to):
+                for number, where in stored.items():
+                    if where.physical_offset + where.size_bytes <= flushed_to:
+                        powerproof[number] = where
+            case StopStore():
+                powerproof = dict(promised)
+            case PowerLoss() | ProcessCrash(loses_unwritten=True):
+                promised = dict(powerproof)
+                stored = dict(powerproof)
+            case ProcessCrash():
+                # Written bytes survive, so everything that the store called stored is promised.
+                promised |= stored
+            case ExpireFile():
+                log_min = max(log_min, min(seen.begins_after, default=log_min))
+            case Readout():
+                log_min = max(log_min, seen.log_min)
+                at = {record.physical_offset: record for record in seen.records}
+                stored = {_number(record): _stored(record) for record in seen.records}
+                for number, where in promised.items():
+                    if where.physical_offset < log_min:
+                        continue
+                    record = at.get(where.physical_offset)
+                    if record is None or _number(record) != number:
+                        yield Violation(
+                            "AckedSurvives",
+                            f"message {number} was promised at physical offset {where.physical_offset} and is gone",
+                            event,
+                        )
+                    elif record.queue_offset != where.queue_offset:
+                        yield Violation(
+                            "AckedSurvives",
+                            f"message {number} was promised at queue offset {where.queue_offset} "
+                            f"and is at {record.queue_offset}",
+                            event,
+                        )
+            case StartFailed(error):
+                yield Violation("AckedSurvives", f"the store does not start any more: {error}", event)
+            case _:
+                pass
+
+
+def _stored(record: Record) -> Stored:
+    return Stored(_number(record), record.physical_offset, record.size_bytes, record.queue_offset, record.store_ms)
+
+
+def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """Nothing is stored or served that was not sent; nothing is stored twice, and nothing that was refused."""
+    sent: dict[int, Sent] = {}
+    refused: set[int] = set()
+    for event, seen in enumerate(observations):
+        records: Iterable[Record | str] = ()
+        match seen:
+            case Sent():
+                sent[seen.number] = seen
+            case Refused():
+                refused.add(seen.number)
+            case ServeMessage():
+                records = (seen.record,)
+            case Readout():
+                records = (*seen.records, *(record for queue in seen.queues.values() for record in queue.served))
+                if seen.log_fault:
+                    yield Violation("NoInvention", f"the log is broken at {seen.log_end}: {seen.log_fault}", event)
+                numbers = [_number(record) for record in seen.records]
+                for number in {number for number in numbers if numbers.count(number) > 1}:
+                    yield Violation(
+                        "NoInvention", f"message {number} is in the log {numbers.count(number)} times", event
+                    )
+            case _:
+                continue
+        for record in records:
+            found = _difference(record, sent, refused)
+            if found:
+                yield Violation("NoInvention", found, event)
+
+
+def _difference(record: Record | str, sent: dict[int, Sent], refused: set[int]) -> str:
+    """Why a record is not what a producer sent; empty if it is."""
+    if isinstance(record, str):
+        return f"something that is no record was served: {record}"
+    number = _number(record)
+    origin = sent.get(number)
+    if origin is None:
+        return f"a record at {record.physical_offset} was never sent"
+    if number in refused:
+        return f"message {number} was refused and is stored at {record.physical_offset}"
+    for name, expected, found in (
+        ("topic", origin.topic, record.topic),
+        ("queue", origin.queue_id, record.queue_id),
+        ("flag", origin.flag, record.flag),
+        ("transaction type", origin.transaction, record.transaction),
+        ("prepared offset", origin.prepared_offset, record.prepared_offset),
+        ("born time", origin.born_ms, record.born_ms),
+        ("body", origin.body, record.body),
+        ("properties", origin.properties, record.properties),
+    ):
+        if expected != found:
+            return f"message {number} was sent with {name} {expected!r} and is stored with {found!r}"
+    if record.store_ms < origin.at_ms:
+        return f"message {number} was sent at {origin.at_ms} and has the store time {record.store_ms}"
+    return ""
+
+
+def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """Every queue unit names the record that it claims to name, in order, without holes."""
+    sent: dict[int, Sent] = {}
+    deleted_to: dict[str, int] = {}
+    for event, seen in enumerate(observations):
+        match seen:
+            case Sent():
+                sent[seen.number] = seen
+            case DeleteTopic(topic, log_end):
+                deleted_to[topic] = log_end
+            case Pulled():
+                for sentence in _pull_faults(seen):
+                    yield Violation("QueueMatchesLog", sentence, event)
+            case ServeMessage(record=Record() as record):
+                wanted = (seen.wanted_topic, seen.wanted_queue_id, seen.wanted_queue_offset)
+                if (record.topic, record.queue_id, record.queue_offset) != wanted:
+                    yield Violation("QueueMatchesLog", f"a reader of {wanted} got {_name(record)}", event)
+            case Readout():
+                for sentence in _queue_faults(seen, sent, deleted_to):
+                    yield Violation("QueueMatchesLog", sentence, event)
+            case _:
+                pass
+
+
+def _queue_faults(seen: Readout, sent: dict[int, Sent], deleted_to: dict[str, int]) -> Iterator[str]:
+    at = {record.physical_offset: record for record in seen.records}
+    named: set[int] = set()
+    for (topic, queue_id), queue in seen.queues.items():
+        name = f"queue {topic}/{queue_id}"
+        expected = range(queue.min_offset, queue.max_offset)
+        if [unit.queue_offset for unit in queue.units] != list(expected):
+            yield f"{name} has {expected} but its units are {[unit.queue_offset for unit in queue.units]}"
+        for unit in queue.units:
+            record = at.get(unit.physical_offset)
+            if record is None:
+                yield f"unit {unit.queue_offset} of {name} names {unit.physical_offset}, where no record begins"
+            elif (record.topic, record.queue_id, record.queue_offset) != (topic, queue_id, unit.queue_offset):
+                yield f"unit {unit.queue_offset} of {name} names {_name(record)}"
+            elif unit.size_bytes != record.size_bytes:
+                yield f"unit {unit.queue_offset} of {name} has size {unit.size_bytes}, its record {record.size_bytes}"
+            elif unit.tags_code != _tags_code(record, sent.get(_number(record))):
+                yield f"unit {unit.queue_offset} of {name} has the tags code {unit.tags_code}"
+            named.add(unit.physical_offset)
+        found = [record.physical_offset if isinstance(record, Record) else record for record in queue.served]
+        if found != [unit.physical_offset for unit in queue.units]:
+            yield f"{name} has units for {[unit.physical_offset for unit in queue.units]} but served {found}"
+    for record in seen.records:
+        if (
+            record.has_queue_unit
+            and record.physical_offset < seen.dispatched_to
+            and record.physical_offset >= deleted_to.get(record.topic, 0)
+            and record.physical_offset not in named
+        ):
+            yield f"{_name(record)} at {record.physical_offset} is in no queue"
+    for offset, is_same in seen.by_offset.items():
+        if not is_same:
+            yield f"the record at {offset} cannot be looked up by its id"
+
+
+def _pull_faults(seen: Pulled) -> Iterator[str]:
+    """A read of a queue says where it stands and where to go on, and passes over nothing that was wanted."""
+    where = f"reading {seen.topic}/{seen.queue_id} [{seen.min_offset}, {seen.max_offset}) at {seen.offset}"
+    if seen.max_offset == 0:
+        expected: tuple[str, int] | None = ("NO_MESSAGE_IN_QUEUE", 0)
+    elif seen.offset < seen.min_offset:
+        expected = ("OFFSET_TOO_SMALL", seen.min_offset)
+    elif seen.offset == seen.max_offset:
+        expected = ("OFFSET_OVERFLOW_ONE", seen.offset)
+    elif seen.offset > seen.max_offset:
+        expected = ("OFFSET_OVERFLOW_BADLY", seen.max_offset)
+    else:
+        expected = None
+    if expected is not None:
+        if (seen.status, seen.next_offset) != expected or seen.found:
+            yield f"{where} gave {seen.status}, next {seen.next_offset}, {seen.found}; expected {expected}"
+        return
+    if not seen.offset < seen.next_offset <= seen.max_offset:
+        yield f"{where} goes on at {seen.next_offset}"
+    passed = [offset for offset in seen.wanted if seen.offset <= offset < seen.next_offset]
+    if list(seen.found) != passed:
+        yield f"{where} to {seen.next_offset} gave {list(seen.found)} where {passed} are wanted"
+    if len(seen.found) > max(1, seen.count_max):
+        yield f"{where} gave {len(seen.found)} messages, {seen.count_max} were asked for"
+    if (seen.status == "FOUND") != bool(seen.found):
+        yield f"{where} gave {len(seen.found)} messages and says {seen.status}"
+
+
+def _tags_code(record: Record, origin: Sent | None) -> int:
+    if origin is not None and origin.delay_ms >= 0:
+        return record.store_ms + origin.delay_ms
+    tags = dict(record.properties).get("TAGS", "")
+    return java_hash(tags) if tags else 0
+
+
+def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """A query by key finds every retained message that has the key, and only messages of that topic and key."""
+    for event, seen in enumerate(observations):
+        if not isinstance(seen, Readout):
+            continue
+        expected: dict[tuple[str, str], list[int]] = {}
+        for record in seen.records:
+            if record.physical_offset < seen.dispatched_to:
+                for key in dict.fromkeys(record.keys):
+                    expected.setdefault((record.topic, key), []).append(record.physical_offset)
+        for (topic, key), found in seen.by_key.items():
+            offsets = expected.get((topic, key), [])
+            missing = sorted(set(offsets) - set(found))
+            if missing:
+                yield Violation("IndexFindsEveryKey", f"key {key} of {topic} does not find {missing}", event)
+            if set(found) - set(offsets):
+                yield Violation("IndexFindsEveryKey", f"key {key} of {topic} finds strangers: {found}", event)
+            if list(found) != sorted(set(found)):
+                yield Violation(
+                    "IndexFindsEveryKey", f"key {key} of {topic} finds {found}: not in order, or twice", event
+                )
+        for record in seen.records:
+            for key in record.keys:
+                window = seen.by_key_around.get((record.topic, key, record.store_ms))
+                if window is not None and record.physical_offset not in window:
+                    yield Violation(
+                        "IndexFindsEveryKey",
+                        f"key {key} of {record.topic} does not find {record.physical_offset} in a window around "
+                        f"its time {record.store_ms}",
+                        event,
+                    )
+
+
+def recovery_idempotent(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """A recovery that is interrupted and repeated ends as an undisturbed one."""
+    for event, seen in enumerate(observations):
+        if isinstance(seen, Recovered) and seen.undisturbed != seen.disturbed:
+            yield Violation("RecoveryIdempotent", _readout_difference(seen.undisturbed, seen.disturbed), event)
+
+
+def _readout_difference(undisturbed: Readout, disturbed: Readout) -> str:
+    for name in ("log_min", "log_max", "dispatched_to", "records", "queues", "by_key", "by_key_around", "by_offset"):
+        before, after = getattr(undisturbed, name), getattr(disturbed, name)
+        if before != after:
+            return f"after an interrupted recovery {name} is {after!r}, after an undisturbed one {before!r}"
+    return "the readouts differ"
+
+
+def never_serve_unflushed(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """With sync flush nothing is served that a power loss could take back."""
+    for event, seen in enumerate(observations):
+        if isinstance(seen, ServeMessage) and seen.must_be_durable and not seen.is_durable:
+            what = _name(seen.record) if isinstance(seen.record, Record) else seen.record
+            yield Violation("NeverServeUnflushed", f"{what} was served and is not durable", event)
+
+
+def time_search_exact(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """The search by time finds the first message stored at or after the time (or the last at or before it)."""
+    for event, seen in enumerate(observations):
+        if isinstance(seen, Readout):
+            log_times = [record.store_ms for record in seen.records]
+            if log_times != sorted(log_times):
+                yield Violation("TimeSearchExact", f"store times go back in the log: {log_times}", event)
+            for (topic, queue_id), queue in seen.queues.items():
+                times = [record.store_ms for record in queue.served if isinstance(record, Record)]
+                if len(times) != queue.max_offset - queue.min_offset:
+                    continue  # QueueMatchesLog says so already
+                for at_ms, boundary, found in queue.times:
+                    expected = _search(queue, times, at_ms, boundary)
+                    if found != expected:
+                        yield Violation(
+                            "TimeSearchExact",
+                            f"{boundary} bound of {at_ms} in {topic}/{queue_id} with times {times} "
+                            f"from {queue.min_offset}: found {found}, expected {expected}",
+                            event,
+                        )
+
+
+def _search(queue: Queue, times: list[int], at_ms: int, boundary: str) -> int:
+    if boundary == "lower":
+        return queue.min_offset + bisect_left(times, at_ms)
+    return queue.min_offset + max(0, bisect_right(times, at_ms) - 1)
+
+
+def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """Cleaning removes the oldest files only, never a hole in the middle, never the last, never one too young."""
+    log_min = 0
+    for event, seen in enumerate(observations):
+        match seen:
+            case ExpireFile():
+                for sentence in _expiry_faults(seen):
+                    yield Violation("RetentionPrefix", sentence, event)
+                log_min = max(log_min, min(seen.begins_after, default=0))
+            case Readout():
+                if seen.records and seen.log_min < log_min:
+                    yield Violation(
+                        "RetentionPrefix", f"the log begins at {seen.log_min} again, before {log_min}", event
+                    )
+                if seen.log_min > log_min:
+                    yield Violation(
+                        "RetentionPrefix", f"the log begins at {seen.log_min}: files from {log_min} are gone", event
+                    )
+            case _:
+                pass
+
+
+def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
+    begins = [begin for begin, _ in seen.files]
+    kept = len(seen.begins_after)
+    removed = seen.files[: len(begins) - kept]
+    if list(seen.begins_after) != begins[len(begins) - kept :]:
+        yield f"of the files {begins} cleaning left {list(seen.begins_after)}"
+    elif begins and not kept:
+        yield "cleaning removed the last file"
+    if len(removed) != seen.removed_count:
+        yield f"cleaning says that {seen.removed_count} files went, and {len(removed)} did"
+    if removed and not seen.allowed:
+        yield "cleaning removed files at the wrong hour"
+    for begin, modified_ms in removed:
+        if not seen.forced and seen.now_ms < modified_ms + seen.reserved_ms:
+            yield f"file {begin} was removed {seen.now_ms - modified_ms} ms after its last change"
+    if seen.required and len(removed) < seen.files_max:
+        remaining = seen.files[len(removed) : -1]
+        if remaining and seen.now_ms >= remaining[0][1] + seen.reserved_ms:
+            yield f"file {remaining[0][0]} is expired and was kept"
+
+
+def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """Checkpoint stamps never run ahead of the durable data they describe."""
+    for event, seen in enumerate(observations):
+        if not isinstance(seen, Checkpoint):
+            continue
+        for name, stamp, missing in (
+            ("log", seen.log_ms, seen.missing_in_log),
+            ("queue", seen.queue_ms, seen.missing_in_queues),
+        ):
+            behind = [store_ms for store_ms in missing if store_ms < stamp]
+            if behind:
+                yield Violation(
+                    "CheckpointMonotone",
+                    f"the {name} stamp {stamp} covers records of {behind} that a power loss would take",
+                    event,
+                )
+
+
+def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """A store that is started without further faults serves in the end, with everything dispatched."""
+    stopped_cleanly = False
+    for event, seen in enumerate(observations):
+        match seen:
+            case StartFailed(error):
+                yield Violation("RecoveryFinishes", f"a start without faults failed: {error}", event)
+            case StopStore():
+                stopped_cleanly = True
+            case StartStore(was_clean):
+                if stopped_cleanly and not was_clean:
+                    yield Violation("RecoveryFinishes", "a clean stop was taken for a crash", event)
+                stopped_cleanly = False
+            case ProcessCrash() | PowerLoss():
+                stopped_cleanly = False
+            case Readout() if seen.is_full and seen.dispatched_to < seen.log_end and seen.records:
+                last = seen.records[-1]
+                if seen.dispatched_to < last.physical_offset + last.size_bytes:
+                    yield Violation(
+                        "RecoveryFinishes", f"dispatched to {seen.dispatched_to} only, of {seen.log_end}", event
+                    )
+            case _:
+                pass
+
+
+def unexpected_error(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """No operation raises what its interface does not allow. Not a promise of the specification, but of the code."""
+    for event, seen in enumerate(observations):
+        if isinstance(seen, Failed):
+            yield Violation("UnexpectedError", f"{seen.step} raised {seen.error}", event)
+
+
+def _number(record: Record) -> int:
+    return int.from_bytes(record.body[:NUMBER_BYTES], "big") if len(record.body) >= NUMBER_BYTES else -1
+
+
+def _name(record: Record) -> str:
+    return f"message {_number(record)} of {record.topic}/{record.queue_id} at queue offset {record.queue_offset}"
+
+
+STORE_ORACLES: Final[dict[str, Oracle]] = {
+    "AckedSurvives": acked_survives,
+    "NoInvention": no_invention,
+    "QueueMatchesLog": queue_matches_log,
+    "IndexFindsEveryKey": index_finds_every_key,
+    "RecoveryIdempotent": recovery_idempotent,
+    "NeverServeUnflushed": never_serve_unflushed,
+    "TimeSearchExact": time_search_exact,
+    "RetentionPrefix": retention_prefix,
+    "CheckpointMonotone": checkpoint_monotone,
+    "RecoveryFinishes": recovery_finishes,
+}
+"""Every promise of spec/StoreRecovery and the function that judges it."""
+
+
+def judge(observations: Iterable[Observation]) -> list[Violation]:
+    """Everything that is broken, in the order of the promises."""
+    seen = tuple(observations)
+    oracles = (unexpected_error, *STORE_ORACLES.values())
+    return [violation for oracle in oracles for violation in oracle(seen)]

@@ -1,0 +1,258 @@
+"""What can be observed of a store: the values that the oracles of the store judge.
+
+The observations of one history are a list in the order of time. Nothing in them names an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from conformance.store.record import Record
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A producer sent a message. Its number is unique in the history and stands at the begin of its body."""
+
+    number: int
+    topic: str
+    """Where it belongs in the log: the delay topic for a delayed message."""
+    queue_id: int
+    flag: int
+    transaction: int
+    prepared_offset: int
+    born_ms: int
+    body: bytes
+    properties: tuple[tuple[str, str], ...]
+    """All that the record must hold, sorted by name."""
+    at_ms: int
+    """The clock when it was sent."""
+    delay_ms: int = -1
+    """Of a delayed message: how long after its store time it is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The store said where a message is. A batch has one of these for each member."""
+
+    number: int
+    physical_offset: int
+    size_bytes: int
+    queue_offset: int
+    store_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The store said that a message is not stored."""
+
+    number: int
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class AckPut:
+    """The producer was told that its message is safe."""
+
+    number: int
+    promises_power: bool
+    """Whether the flush mode promises that it survives a power loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlushLog:
+    """The store said that the log is durable up to here."""
+
+    flushed_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServeMessage:
+    """A record was handed to a consumer."""
+
+    record: Record | str
+    """The decoded record, or why it is none."""
+    wanted_topic: str
+    wanted_queue_id: int
+    wanted_queue_offset: int
+    is_durable: bool
+    """Whether it would still be there if the power went now."""
+    must_be_durable: bool
+    """Whether the flush mode forbids to serve it otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """One read of a queue: where it stood, what it gave, and where it says to go on."""
+
+    topic: str
+    queue_id: int
+    offset: int
+    count_max: int
+    status: str
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    found: tuple[int, ...]
+    """Queue offsets of what was given."""
+    wanted: tuple[int, ...]
+    """Queue offsets of everything in the queue that the filter wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCrash:
+    """Memory is gone."""
+
+    loses_unwritten: bool = False
+    """The transient pool keeps acknowledged bytes in memory; only flushed ones are promised then."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLoss:
+    """What was not flushed may be gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopStore:
+    """A clean stop ended well: everything is durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartStore:
+    """The store serves again."""
+
+    was_clean: bool
+    valid_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartFailed:
+    """The store did not start although nothing forbade it."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An operation raised what its interface does not allow here."""
+
+    step: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """The queues of a topic were removed."""
+
+    topic: str
+    log_end: int
+    """Records before it belong to no queue any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireFile:
+    """Cleaning ran. `files` are those of the log before it: (begin, modified_ms)."""
+
+    files: tuple[tuple[int, int], ...]
+    begins_after: tuple[int, ...]
+    removed_count: int
+    now_ms: int
+    reserved_ms: int
+    forced: bool
+    """Whether the disk was so full that age does not matter."""
+    allowed: bool
+    """Whether anything may be removed at all at this hour and fullness."""
+    required: bool
+    """Whether expired files have to go now."""
+    files_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The checkpoint and the data as a power loss would leave them now, at worst."""
+
+    log_ms: int
+    queue_ms: int
+    index_ms: int
+    missing_in_log: tuple[int, ...]
+    """Store times of records that are written but would be lost."""
+    missing_in_queues: tuple[int, ...]
+    """Store times of durable records whose queue unit would be lost or is not written yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One unit of a queue."""
+
+    queue_offset: int
+    physical_offset: int
+    size_bytes: int
+    tags_code: int
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One queue as a reader finds it."""
+
+    min_offset: int
+    max_offset: int
+    units: tuple[Unit, ...]
+    served: tuple[Record | str, ...]
+    """What reading from the begin to the end gave, record by record."""
+    times: tuple[tuple[int, str, int], ...] = ()
+    """Searches by time: (time, boundary, found queue offset)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """Everything that a store answers, at one moment."""
+
+    log_min: int
+    log_max: int
+    flushed_to: int
+    dispatched_to: int
+    records: tuple[Record, ...]
+    log_end: int
+    """Where the walk over the log ended: `log_max` if every byte below it belongs to a record or a blank."""
+    log_fault: str
+    """Why it ended earlier; empty if it did not."""
+    queues: Mapping[tuple[str, int], Queue] = field(default_factory=dict)
+    by_key: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """(topic, key) -> physical offsets that the query found."""
+    by_key_around: Mapping[tuple[str, str, int], tuple[int, ...]] = field(default_factory=dict)
+    """(topic, key, time) -> what the query found within a second of the time."""
+    by_offset: Mapping[int, bool] = field(default_factory=dict)
+    """Physical offset of a record -> whether it can be looked up and is the same record."""
+    is_full: bool = True
+    """Whether everything in the log is dispatched, so that queues and index must be complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """Two ways to the same place: a start that nothing disturbed, and one that was interrupted and repeated."""
+
+    undisturbed: Readout
+    disturbed: Readout
+
+
+Observation = (
+    Sent
+    | Stored
+    | Refused
+    | AckPut
+    | FlushLog
+    | ServeMessage
+    | Pulled
+    | ProcessCrash
+    | PowerLoss
+    | StopStore
+    | StartStore
+    | StartFailed
+    | Failed
+    | DeleteTopic
+    | ExpireFile
+    | Checkpoint
+    | Readout
+    | Recovered
+)

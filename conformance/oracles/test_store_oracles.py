@@ -1,0 +1,200 @@
+"""Each promise is seen to hold of a sound list of observations, and to be broken by one small change of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from conformance.oracles.store import STORE_ORACLES, judge
+from conformance.oracles.store_events import (
+    AckPut,
+    Checkpoint,
+    DeleteTopic,
+    ExpireFile,
+    Failed,
+    FlushLog,
+    Observation,
+    PowerLoss,
+    ProcessCrash,
+    Pulled,
+    Queue,
+    Readout,
+    Recovered,
+    Refused,
+    Sent,
+    ServeMessage,
+    StartFailed,
+    StartStore,
+    StopStore,
+    Stored,
+    Unit,
+)
+from conformance.store.record import Record, java_hash
+from refmq.model.vocabulary import STORE_RECOVERY
+
+SIZE = 100
+
+
+def sent(number: int) -> Sent:
+    body = number.to_bytes(4, "big")
+    return Sent(number, "t", 0, 0, 0, 0, 5, body, (("KEYS", "k"), ("TAGS", "TagA")), at_ms=10 + number)
+
+
+def record(number: int, place: int | None = None) -> Record:
+    place = number if place is None else place
+    origin = sent(number)
+    return Record(place * SIZE, SIZE, "t", 0, place, 0, 0, 5, 10 + number, 0, origin.body, origin.properties)
+
+
+def readout(*numbers: int) -> Readout:
+    records = tuple(record(number, place) for place, number in enumerate(numbers))
+    units = tuple(Unit(r.queue_offset, r.physical_offset, SIZE, java_hash("TagA")) for r in records)
+    times = tuple((r.store_ms, "lower", r.queue_offset) for r in records)
+    queue = Queue(0, len(records), units, records, times)
+    return Readout(
+        log_min=0,
+        log_max=SIZE * len(records),
+        flushed_to=0,
+        dispatched_to=SIZE * len(records),
+        records=records,
+        log_end=SIZE * len(records),
+        log_fault="",
+        queues={("t", 0): queue},
+        by_key={("t", "k"): tuple(r.physical_offset for r in records)},
+        by_key_around={("t", "k", r.store_ms): (r.physical_offset,) for r in records},
+        by_offset={r.physical_offset: True for r in records},
+    )
+
+
+def put(number: int, *, promises_power: bool = False) -> list[Observation]:
+    stored = Stored(number, number * SIZE, SIZE, number, 10 + number)
+    return [sent(number), stored, AckPut(number, promises_power)]
+
+
+TWO = [*put(0), *put(1)]
+EXPIRY = ExpireFile(((0, 100), (1000, 200), (2000, 300)), (1000, 2000), 1, 1100, 1000, False, True, True, 10)
+PULL = Pulled("t", 0, 0, 2, "FOUND", 2, 0, 3, (0, 1), (0, 1, 2))
+
+SOUND: dict[str, list[Observation]] = {
+    "nothing happened": [],
+    "two messages": [*TWO, readout(0, 1)],
+    "a process crash": [*TWO, ProcessCrash(), StartStore(False, 200), readout(0, 1)],
+    "a power loss takes what was not flushed": [*TWO, FlushLog(100), PowerLoss(), StartStore(False, 100), readout(0)],
+    "... and keeps what was promised": [*put(0, promises_power=True), PowerLoss(), StartStore(False, 100), readout(0)],
+    "a message of unknown fate is there": [sent(0), ProcessCrash(), StartStore(False, 100), readout(0)],
+    "... or not": [sent(0), ProcessCrash(), StartStore(False, 0), readout()],
+    "an expired file": [EXPIRY],
+    "a refused message": [sent(0), Refused(0, "MESSAGE_ILLEGAL"), readout()],
+    "a deleted topic": [*TWO, DeleteTopic("t", 200), replace(readout(0, 1), queues={})],
+    "a read": [PULL, replace(PULL, offset=3, status="OFFSET_OVERFLOW_ONE", next_offset=3, found=())],
+    "a clean stop": [*TWO, StopStore(), PowerLoss(), StartStore(False, 200), readout(0, 1)],
+}
+
+READ = readout(0, 1)
+QUEUE = READ.queues["t", 0]
+SECOND_UNIT = QUEUE.units[1]
+
+
+def with_queue(**changes: object) -> Readout:
+    return replace(READ, queues={("t", 0): replace(QUEUE, **changes)})  # type: ignore[arg-type]
+
+
+BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
+    "AckedSurvives": [
+        ("gone after a process crash", [*TWO, ProcessCrash(), readout(0)]),
+        ("gone without any crash", [*TWO, readout(0)]),
+        ("gone although flushed", [*TWO, FlushLog(200), PowerLoss(), readout(0)]),
+        ("gone although promised", [*put(0, promises_power=True), PowerLoss(), readout()]),
+        ("gone after a clean stop", [*TWO, StopStore(), PowerLoss(), readout(0)]),
+        ("another message in its place", [*TWO, *put(2), readout(0, 2)]),
+        (
+            "at another queue offset",
+            [*TWO, replace(READ, records=(READ.records[0], replace(READ.records[1], queue_offset=5)))],
+        ),
+        ("no start any more", [*TWO, StartFailed("CorruptRecord")]),
+    ],
+    "NoInvention": [
+        ("never sent", [sent(0), readout(0, 1)]),
+        ("refused", [sent(0), Refused(0, "MESSAGE_ILLEGAL"), readout(0)]),
+        ("twice", [sent(0), readout(0, 0)]),
+        ("another body", [sent(0), replace(readout(0), records=(replace(record(0), body=b"\0\0\0\0x"),))]),
+        ("another property", [sent(0), replace(readout(0), records=(replace(record(0), properties=()),))]),
+        ("a hole in the log", [*TWO, replace(READ, log_fault="magic 00000000")]),
+        ("garbage served", [*TWO, ServeMessage("magic 00000000", "t", 0, 0, True, False)]),
+        ("stored before it was sent", [sent(0), replace(readout(0), records=(replace(record(0), store_ms=1),))]),
+    ],
+    "QueueMatchesLog": [
+        ("a unit is missing", [*TWO, with_queue(units=QUEUE.units[:1], max_offset=1, served=QUEUE.served[:1])]),
+        ("a hole", [*TWO, with_queue(units=QUEUE.units[1:])]),
+        ("no record there", [*TWO, with_queue(units=(QUEUE.units[0], replace(SECOND_UNIT, physical_offset=150)))]),
+        ("another record", [*TWO, with_queue(units=(QUEUE.units[0], replace(SECOND_UNIT, physical_offset=0)))]),
+        ("another size", [*TWO, with_queue(units=(QUEUE.units[0], replace(SECOND_UNIT, size_bytes=99)))]),
+        ("another tag", [*TWO, with_queue(units=(QUEUE.units[0], replace(SECOND_UNIT, tags_code=1)))]),
+        ("not served", [*TWO, with_queue(served=QUEUE.served[:1])]),
+        ("not found by its id", [*TWO, replace(READ, by_offset={0: True, 100: False})]),
+        ("served from another queue", [*TWO, ServeMessage(record(0), "t", 1, 0, True, False)]),
+        ("passed over", [replace(PULL, found=(1,))]),
+        ("stuck", [replace(PULL, next_offset=0, found=())]),
+        ("too many", [replace(PULL, count_max=1)]),
+        ("begin instead of end", [replace(PULL, offset=7, status="OFFSET_OVERFLOW_BADLY", next_offset=0, found=())]),
+    ],
+    "IndexFindsEveryKey": [
+        ("not found", [*TWO, replace(READ, by_key={("t", "k"): (0,)})]),
+        ("a stranger", [*TWO, replace(READ, by_key={("t", "k"): (0, 100, 200)})]),
+        ("twice", [*TWO, replace(READ, by_key={("t", "k"): (0, 100, 100)})]),
+        ("not found at its time", [*TWO, replace(READ, by_key_around={("t", "k", 10): ()})]),
+    ],
+    "RecoveryIdempotent": [("another outcome", [*TWO, Recovered(READ, replace(READ, log_max=100))])],
+    "NeverServeUnflushed": [("not durable", [*TWO, ServeMessage(record(0), "t", 0, 0, False, True)])],
+    "TimeSearchExact": [
+        ("the neighbour", [*TWO, with_queue(times=((11, "lower", 0),))]),
+        ("the end", [*TWO, with_queue(times=((99, "lower", 1),))]),
+        ("the last before", [*TWO, with_queue(times=((10, "upper", 1),))]),
+        ("times go back", [*TWO, replace(READ, records=READ.records[::-1])]),
+    ],
+    "RetentionPrefix": [
+        ("a hole", [replace(EXPIRY, begins_after=(0, 2000))]),
+        ("the last", [replace(EXPIRY, begins_after=(), removed_count=3, now_ms=5000)]),
+        ("too young", [replace(EXPIRY, begins_after=(2000,), removed_count=2)]),
+        ("kept", [replace(EXPIRY, begins_after=(0, 1000, 2000), removed_count=0)]),
+        ("at the wrong hour", [replace(EXPIRY, allowed=False, required=False)]),
+        ("a wrong count", [replace(EXPIRY, removed_count=2)]),
+        ("come back", [EXPIRY, READ]),
+        ("gone without cleaning", [replace(READ, log_min=100)]),
+    ],
+    "CheckpointMonotone": [
+        ("ahead of the log", [Checkpoint(50, 0, 0, (49,), ())]),
+        ("ahead of the queues", [Checkpoint(0, 50, 0, (), (49,))]),
+    ],
+    "RecoveryFinishes": [
+        ("no start", [StartFailed("DiskFailed")]),
+        ("a clean stop forgotten", [StopStore(), StartStore(False, 0)]),
+        ("not dispatched", [*TWO, replace(READ, dispatched_to=100)]),
+    ],
+    "UnexpectedError": [("an error", [Failed("put", "ZeroDivisionError")])],
+}
+
+
+@pytest.mark.parametrize("observations", SOUND.values(), ids=list(SOUND))
+def test_a_sound_history_breaks_nothing(observations: list[Observation]) -> None:
+    assert judge(observations) == []
+
+
+@pytest.mark.parametrize(
+    ("invariant", "observations"),
+    [pytest.param(name, seen, id=f"{name}: {what}") for name, cases in BROKEN.items() for what, seen in cases],
+)
+def test_a_broken_promise_is_named(invariant: str, observations: list[Observation]) -> None:
+    assert invariant in {violation.invariant for violation in judge(observations)}
+
+
+def test_every_promise_of_the_specification_has_its_oracle() -> None:
+    promised = {invariant.name for invariant in STORE_RECOVERY.invariants}
+    assert set(STORE_ORACLES) == promised
+    assert promised <= set(BROKEN)
+    names: dict[str, Callable[..., object]] = dict(STORE_ORACLES)
+    for name, oracle in names.items():
+        expected = "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_")
+        assert oracle.__name__ == expected

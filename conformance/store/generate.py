@@ -1,0 +1,176 @@
+"""Histories drawn from a source of choices: Hypothesis for the state machine, a seed for a campaign.
+
+Every function takes a `Choose`; 0 is the simplest choice everywhere, so what Hypothesis shrinks becomes simple. The
+weights are chosen so that a history of some forty steps has several lives, files that roll and a few faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from conformance.store import history as h
+from refmq.sim.choice import Choose, seeded
+
+BODIES: Final = (4, 5, 16, 40, 90, 150, 260, 420, 3000)
+"""Body sizes: most fit several to a file, one fits no file at all."""
+LEAVES: Final = (8, 7, 9, 0, 1, 20, 100, 16)
+"""Bytes left in the log file behind a fitted record. 8 is the least that a file may keep."""
+WAITS_MS: Final = (1, 0, 10, 500, 1000, 3000, 10_000, 60_000, -1, -1000, -100_000)
+MAINTAIN_MS: Final = (60_000, 0, 500, 1000, 10_000, 200)
+EFFECTS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40)
+LEVELS: Final = (1, 2, 18, 99)
+HOURS: Final = (4, 5, 3)
+USED_PERCENTS: Final = (10, 80, 87, 95)
+AGES_MS: Final = (73 * 3600 * 1000, 0, 71 * 3600 * 1000)
+
+
+def pick(choose: Choose, options: tuple[int, ...]) -> int:
+    return options[choose(len(options))]
+
+
+def setting(choose: Choose) -> h.Setting:
+    sync = bool(choose(2))
+    return h.Setting(
+        log_file_bytes=(1024, 1500, 2048, 4096)[choose(4)],
+        queue_file_units=(4, 1, 2, 3, 7)[choose(5)],
+        index_slots=(3, 1, 10)[choose(3)],
+        index_entries=(6, 2, 3, 12, 40)[choose(5)],
+        page_bytes=(128, 64, 512, 4096)[choose(4)],
+        sync_flush=sync,
+        transient_pool=not sync and choose(6) == 5,
+        ext=choose(6) == 5,
+    )
+
+
+def append_message(choose: Choose) -> h.AppendMessage:
+    kind: tuple[h.Kind, ...] = (
+        "plain",
+        "plain",
+        "plain",
+        "plain",
+        "plain",
+        "delayed",
+        "commit",
+        "prepared",
+        "rollback",
+    )
+    fitted = choose(4) == 3
+    return h.AppendMessage(
+        topic=choose(3),
+        queue=choose(2),
+        body_bytes=pick(choose, BODIES[:-1]) if choose(20) < 19 else BODIES[-1],
+        keys=tuple(choose(4) for _ in range(choose(3))),
+        tag=choose(5),
+        kind=kind[choose(len(kind))],
+        level=pick(choose, LEVELS),
+        leave=pick(choose, LEAVES) if fitted else None,
+        early=choose(8) == 7,
+    )
+
+
+def append_batch(choose: Choose) -> h.AppendBatch:
+    return h.AppendBatch(choose(3), choose(2), tuple(pick(choose, BODIES[:6]) for _ in range(1 + choose(4))), choose(4))
+
+
+def dispatch_message(choose: Choose) -> h.DispatchMessage:
+    return h.DispatchMessage((100, 1, 2, 3)[choose(4)])
+
+
+def serve_message(choose: Choose) -> h.ServeMessage:
+    return h.ServeMessage(
+        topic=choose(3),
+        queue=choose(2),
+        behind=(3, 0, 1, 100, -1, -2)[choose(6)],
+        count=(32, 1, 2, 3)[choose(4)],
+        tag=choose(5) if choose(3) == 2 else None,
+    )
+
+
+def survivors(choose: Choose) -> tuple[int, ...]:
+    return tuple(choose(5) for _ in range(choose(24)))
+
+
+def process_crash(choose: Choose) -> h.ProcessCrash:
+    effects = pick(choose, EFFECTS) if choose(4) else 0
+    return h.ProcessCrash(effects, torn=choose(400) if effects else 0)
+
+
+def power_loss(choose: Choose) -> h.PowerLoss:
+    effects = pick(choose, EFFECTS) if choose(4) else 0
+    return h.PowerLoss(effects, choose(400) if effects else 0, survivors(choose), bool(choose(2)))
+
+
+def start_store(choose: Choose) -> h.StartStore:
+    def death() -> tuple[h.Crash, int, tuple[int, ...]]:
+        return ("process", "power")[choose(2)], choose(40), survivors(choose)
+
+    return h.StartStore(tuple(death() for _ in range((0, 0, 1, 1, 2)[choose(5)])))
+
+
+def damage_checkpoint(choose: Choose) -> h.DamageCheckpoint:
+    return h.DamageCheckpoint(("zero", "missing", "empty", "behind", "ahead", "torn")[choose(6)])
+
+
+Make = Callable[[Choose], h.Step]
+
+RUNNING: Final[tuple[tuple[int, Make], ...]] = (
+    (30, append_message),
+    (6, append_batch),
+    (8, lambda _: h.FlushLog()),
+    (10, dispatch_message),
+    (6, lambda choose: h.Maintain(pick(choose, MAINTAIN_MS))),
+    (6, lambda choose: h.AdvanceClock(pick(choose, WAITS_MS))),
+    (4, lambda choose: h.ExpireFile(pick(choose, AGES_MS), pick(choose, HOURS), pick(choose, USED_PERCENTS))),
+    (6, serve_message),
+    (3, lambda _: h.ReadEverything()),
+    (3, lambda _: h.StopStore()),
+    (5, process_crash),
+    (6, power_loss),
+    (1, lambda _: h.FailFlush()),
+    (2, lambda choose: h.FillDisk(choose(12))),
+)
+"""What can happen to a running store, with weights."""
+
+STOPPED: Final[tuple[tuple[int, Make], ...]] = (
+    (12, start_store),
+    (2, lambda choose: h.DamageAbort(present=choose(2) == 0)),
+    (3, damage_checkpoint),
+    (2, lambda choose: h.StrayFile(("log", "queue", "zero log")[choose(3)])),
+    (1, lambda choose: h.PowerLoss(0, 0, survivors(choose), bool(choose(2)))),
+)
+"""What can happen between two lives."""
+
+
+def next_step(choose: Choose, *, is_running: bool) -> h.Step:
+    """A step that makes sense now."""
+    table = RUNNING if is_running else STOPPED
+    number = choose(sum(weight for weight, _ in table))
+    for weight, make in table:
+        if number < weight:
+            return make(choose)
+        number -= weight
+    raise AssertionError("the weights add up")
+
+
+def history(seed: int, steps: int = 40) -> h.History:
+    """A history from a seed. Whether a store runs is guessed from the steps: any list of steps is a history."""
+    choose = seeded(seed)
+    first = setting(choose)
+    made: list[h.Step] = []
+    is_running = True
+    for _ in range(steps):
+        step = next_step(choose, is_running=is_running)
+        made.append(step)
+        match step:
+            case h.StartStore():
+                is_running = True
+            case h.StopStore() | h.ProcessCrash(effects=0) | h.PowerLoss(effects=0):
+                is_running = False
+            case h.ProcessCrash() | h.PowerLoss():
+                # It dies somewhere in the steps that follow, or at the latest before the next start.
+                made.extend(next_step(choose, is_running=True) for _ in range(1 + choose(4)))
+                is_running = False
+            case _:
+                pass
+    return h.History(first, tuple(made))

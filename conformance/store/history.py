@@ -1,0 +1,276 @@
+"""A history of one store: a setting and the steps it lives through. A value: printed, saved, shrunk, replayed.
+
+Every step is total: one that makes no sense where it stands (a put into a stopped store) is passed over, so any
+list of steps is a history and a shrunken one stays one. Steps that mirror an action of spec/StoreRecovery carry its
+name; the others are what a producer, a consumer or an operator does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+from refmq.errors import UsageError
+
+Crash = Literal["process", "power"]
+Kind = Literal["plain", "delayed", "prepared", "commit", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The store of a history. Files are tiny, so that a few messages reach every boundary."""
+
+    log_file_bytes: int = 1024
+    queue_file_units: int = 4
+    index_slots: int = 3
+    index_entries: int = 6
+    page_bytes: int = 128
+    sync_flush: bool = False
+    transient_pool: bool = False
+    ext: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AppendMessage:
+    """A producer sends one message; it is answered at once (async flush) or after the next flush (sync)."""
+
+    topic: int = 0
+    queue: int = 0
+    body_bytes: int = 4
+    keys: tuple[int, ...] = ()
+    tag: int = 0
+    kind: Kind = "plain"
+    level: int = 1
+    leave: int | None = None
+    """Not None: the body is made as long as it takes to leave so many bytes of the present log file."""
+    early: bool = False
+    """With sync flush: the producer is answered without waiting for a flush."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendBatch:
+    """A producer sends several messages at once."""
+
+    topic: int = 0
+    queue: int = 0
+    bodies: tuple[int, ...] = (4, 4)
+    key: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlushLog:
+    """The log is flushed and every waiting put is answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchMessage:
+    """Up to `count` records get their queue units and index entries."""
+
+    count: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Maintain:
+    """Time passes, and what is due by the clock is done: async flush, queue and index flush, checkpoint."""
+
+    after_ms: int = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceClock:
+    """Time passes; negative when the clock is set back."""
+
+    by_ms: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireFile:
+    """Cleaning runs, after some time, at an hour of the day, on a disk of some fullness."""
+
+    after_ms: int = 0
+    hour: int = 4
+    used_percent: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ServeMessage:
+    """A consumer reads a queue, from an offset counted back from its end, until nothing is left."""
+
+    topic: int = 0
+    queue: int = 0
+    behind: int = 3
+    count: int = 32
+    tag: int | None = None
+    """Not None: only messages with this tag are wanted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEverything:
+    """All records, queues, keys and times are read and compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopic:
+    """An operator removes the queues of a topic."""
+
+    topic: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StopStore:
+    """A clean stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartStore:
+    """The store is started. It may die on its way, again and again, before it is let through."""
+
+    deaths: tuple[tuple[Crash, int, tuple[int, ...]], ...] = ()
+    """For each: how it dies, at which effect of the start, and what then survives."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCrash:
+    """The process dies: now, or in the middle of a step that comes, after so many more effects."""
+
+    effects: int = 0
+    torn: int = 0
+    """How many bytes of an interrupted write are left, or which form of an interrupted create."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLoss:
+    """The power goes, now or after so many more effects; `survivors` decides what is left of what was not flushed."""
+
+    effects: int = 0
+    torn: int = 0
+    survivors: tuple[int, ...] = ()
+    harsh: bool = False
+    """Whether what `survivors` does not decide is lost; otherwise it survives."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailFlush:
+    """The next flush fails, and the ones after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FillDisk:
+    """The next write or create finds no room, after so many more effects."""
+
+    effects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DamageAbort:
+    """Between two lives somebody makes the abort file, or takes it away."""
+
+    present: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DamageCheckpoint:
+    """Between two lives the checkpoint is changed: it may be missing, empty, zero, old, from the future, or torn."""
+
+    how: Literal["missing", "empty", "zero", "behind", "ahead", "torn"] = "zero"
+
+
+@dataclass(frozen=True, slots=True)
+class StrayFile:
+    """Between two lives a 0-byte log file or queue file appears behind the last one, as a crash leaves it."""
+
+    where: Literal["log", "queue", "zero log"] = "log"
+
+
+Step = (
+    AppendMessage
+    | AppendBatch
+    | FlushLog
+    | DispatchMessage
+    | Maintain
+    | AdvanceClock
+    | ExpireFile
+    | ServeMessage
+    | ReadEverything
+    | DeleteTopic
+    | StopStore
+    | StartStore
+    | ProcessCrash
+    | PowerLoss
+    | FailFlush
+    | FillDisk
+    | DamageAbort
+    | DamageCheckpoint
+    | StrayFile
+)
+
+STEPS: Final[dict[str, type[Step]]] = {
+    kind.__name__: kind
+    for kind in (
+        AppendMessage,
+        AppendBatch,
+        FlushLog,
+        DispatchMessage,
+        Maintain,
+        AdvanceClock,
+        ExpireFile,
+        ServeMessage,
+        ReadEverything,
+        DeleteTopic,
+        StopStore,
+        StartStore,
+        ProcessCrash,
+        PowerLoss,
+        FailFlush,
+        FillDisk,
+        DamageAbort,
+        DamageCheckpoint,
+        StrayFile,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened to one store."""
+
+    setting: Setting = Setting()
+    steps: tuple[Step, ...] = ()
+
+    kind: ClassVar[str] = "store"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data. Fields that have their default are left out: a shrunken history reads as short as it is."""
+        return {
+            "setting": _changed(self.setting),
+            "steps": [{"step": type(s).__name__, **_changed(s)} for s in self.steps],
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> History:
+        try:
+            return History(Setting(**data["setting"]), tuple(_step(dict(item)) for item in data["steps"]))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"this is not a history of a store: {error}") from None
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.setting), *[f"  {step}" for step in self.steps]])
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    return {
+        field.name: getattr(value, field.name)
+        for field in dataclasses.fields(value)
+        if getattr(value, field.name) != field.default
+    }
+
+
+def _step(item: dict[str, Any]) -> Step:
+    kind = STEPS[item.pop("step")]
+    return kind(**{name: _tuples(value) for name, value in item.items()})
+
+
+def _tuples(value: Any) -> Any:
+    """JSON has lists only; the steps have tuples, so that they can be compared and hashed."""
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,116 @@
+"""Reads everything that a store answers, through its interface alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from conformance.oracles.store_events import Queue, Readout, Unit
+from conformance.store.record import BLANK_BYTES, Record, decode
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.store import Boundary, GetStatus, MessageStore
+
+ALL: Final = 1000
+"""More than any history stores."""
+END_OF_TIME_MS: Final = TimestampMs(1 << 60)
+SECOND_MS: Final = 1000
+
+
+def read_everything(store: MessageStore, log_file_bytes: int, *, is_full: bool) -> Readout:
+    """All records, queues, keys and times."""
+    raw, log_end, log_fault = _log(store, log_file_bytes)
+    records = tuple(record for record, _ in raw)
+    by_key, by_key_around = _keys(store, records)
+    return Readout(
+        log_min=store.log_min,
+        log_max=store.log_max,
+        flushed_to=store.flushed_to,
+        dispatched_to=store.dispatched_to,
+        records=records,
+        log_end=log_end,
+        log_fault=log_fault,
+        queues={(queue.topic, queue.queue_id): _queue(store, queue.topic, queue.queue_id) for queue in store.queues()},
+        by_key=by_key,
+        by_key_around=by_key_around,
+        by_offset={
+            record.physical_offset: store.message_at(PhysicalOffset(record.physical_offset)) == data
+            and store.message_at(PhysicalOffset(record.physical_offset + 1)) is None
+            for record, data in raw
+        },
+        is_full=is_full,
+    )
+
+
+def _log(store: MessageStore, log_file_bytes: int) -> tuple[list[tuple[Record, bytes]], int, str]:
+    """Every record with its bytes, where the walk ended, and why it ended before the end of the log."""
+    offset, end = int(store.log_min), int(store.log_max)
+    data, begin = b"", offset
+    found: list[tuple[Record, bytes]] = []
+    while offset < end:
+        if offset >= begin + len(data):
+            begin, data = offset, b""
+        # A piece never crosses a file; collect the rest of this one.
+        while begin + len(data) < min(end, (begin // log_file_bytes + 1) * log_file_bytes):
+            piece = store.read_log(PhysicalOffset(begin + len(data)), log_file_bytes)
+            if piece is None or not piece.data:
+                return found, offset, "the log cannot be read"
+            data += piece.data
+        rest = data[offset - begin :]
+        size = int.from_bytes(rest[:4], "big", signed=True)
+        record = decode(rest[: max(size, BLANK_BYTES)], offset)
+        if isinstance(record, str):
+            return found, offset, record
+        if record is None:
+            offset = (offset // log_file_bytes + 1) * log_file_bytes
+        else:
+            found.append((record, rest[:size]))
+            offset += size
+    return found, offset, ""
+
+
+def _queue(store: MessageStore, topic: str, queue_id: int) -> Queue:
+    first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+    units: list[Unit] = []
+    at = first
+    while at < end and len(units) <= ALL:
+        more = store.units(topic, queue_id, QueueOffset(at), ALL)
+        if not more:
+            break
+        units.extend(Unit(u.queue_offset, u.physical_offset, u.size_bytes, u.tags_code) for u in more)
+        at = QueueOffset(more[-1].queue_offset + 1)
+    served: list[Record | str] = []
+    at = first
+    while at < end and len(served) <= ALL:
+        result = store.get_message(topic, queue_id, QueueOffset(at), ALL)
+        served.extend(decoded(data) for data in result.records)
+        if result.next_offset <= at or result.status not in (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE):
+            served.append(f"reading at {at} gave {result.status.name} and goes on at {result.next_offset}")
+            break
+        at = result.next_offset
+    times = sorted({record.store_ms for record in served if isinstance(record, Record)})
+    searches = []
+    for at_ms in sorted({near for time in times for near in (time - 1, time, time + 1)}):
+        for boundary in (Boundary.LOWER, Boundary.UPPER):
+            found = store.offset_by_time(topic, queue_id, TimestampMs(at_ms), boundary)
+            searches.append((at_ms, boundary.value, int(found)))
+    return Queue(int(first), int(end), tuple(units), tuple(served), tuple(searches))
+
+
+def decoded(data: bytes) -> Record | str:
+    """A record that was served; its own physical offset is believed, the oracles compare it with the unit's."""
+    record = decode(data, int.from_bytes(data[28:36], "big", signed=True))
+    return "a blank" if record is None else record
+
+
+def _keys(
+    store: MessageStore, records: tuple[Record, ...]
+) -> tuple[dict[tuple[str, str], tuple[int, ...]], dict[tuple[str, str, int], tuple[int, ...]]]:
+    def query(topic: str, key: str, begin_ms: int, end_ms: int) -> tuple[int, ...]:
+        result = store.query_by_key(topic, key, 64, TimestampMs(begin_ms), TimestampMs(end_ms))
+        return tuple(int.from_bytes(data[28:36], "big") for data in result.records)
+
+    pairs = sorted({(record.topic, key) for record in records for key in record.keys})
+    around = sorted({(record.topic, key, record.store_ms) for record in records for key in record.keys})
+    return (
+        {(topic, key): query(topic, key, 0, END_OF_TIME_MS) for topic, key in pairs},
+        {(topic, key, at_ms): query(topic, key, at_ms - SECOND_MS, at_ms + SECOND_MS) for topic, key, at_ms in around},
+    )

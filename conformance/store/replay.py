@@ -1,0 +1,23 @@
+"""Replays a saved history of a store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conformance.base import Violation
+from conformance.oracles.store_events import Readout, Recovered
+from conformance.store.history import History
+from conformance.store.runner import run_history
+
+
+def replay(history: dict[str, Any], *, engine: str, verbose: bool) -> list[Violation]:
+    """Runs it; with `verbose` prints the steps and what was observed."""
+    value = History.from_json(history)
+    violations, observations = run_history(value, engine)
+    if verbose:
+        print(value)
+        for number, seen in enumerate(observations):
+            print(
+                f"{number:4} {type(seen).__name__}" if isinstance(seen, Readout | Recovered) else f"{number:4} {seen}"
+            )
+    return violations

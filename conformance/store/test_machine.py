@@ -1,0 +1,106 @@
+"""The state machine: Hypothesis chooses the steps of a history, the runner takes them, the oracles judge the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from conformance.base import Broken, replay_line, save
+from conformance.engines import ENGINES, store_engine
+from conformance.store import generate
+from conformance.store import history as h
+from conformance.store.runner import Runner
+from refmq.sim.choice import Choose
+
+
+def choosing(data: st.DataObject) -> Choose:
+    def choose(options: int, /) -> int:
+        return data.draw(st.integers(0, options - 1)) if options > 1 else 0
+
+    return choose
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """One store and its faults."""
+
+    engine_name = "reference"
+
+    @initialize(data=st.data())
+    def begin(self, data: st.DataObject) -> None:
+        self.setting = generate.setting(choosing(data))
+        self.steps: list[h.Step] = []
+        self.runner = Runner(self.setting, store_engine(self.engine_name))
+
+    def take(self, step: h.Step) -> None:
+        self.steps.append(step)
+        self.runner.take(step)
+
+    def is_running(self) -> bool:
+        return self.runner.store is not None
+
+    @precondition(is_running)
+    @rule(data=st.data())
+    def append_message(self, data: st.DataObject) -> None:
+        self.take(generate.append_message(choosing(data)))
+
+    @precondition(is_running)
+    @rule(data=st.data())
+    def append_and_dispatch(self, data: st.DataObject) -> None:
+        self.take(generate.append_message(choosing(data)))
+        self.take(h.FlushLog())
+        self.take(h.DispatchMessage())
+
+    @precondition(is_running)
+    @rule(data=st.data())
+    def anything_running(self, data: st.DataObject) -> None:
+        self.take(generate.next_step(choosing(data), is_running=True))
+
+    @precondition(is_running)
+    @rule(data=st.data())
+    def process_crash(self, data: st.DataObject) -> None:
+        self.take(generate.process_crash(choosing(data)))
+
+    @precondition(is_running)
+    @rule(data=st.data())
+    def power_loss(self, data: st.DataObject) -> None:
+        self.take(generate.power_loss(choosing(data)))
+
+    @precondition(is_running)
+    @rule(data=st.data())
+    def serve_message(self, data: st.DataObject) -> None:
+        self.take(generate.serve_message(choosing(data)))
+
+    @precondition(lambda self: not self.is_running())
+    @rule(data=st.data())
+    def start_store(self, data: st.DataObject) -> None:
+        self.take(generate.start_store(choosing(data)))
+
+    @precondition(lambda self: not self.is_running())
+    @rule(data=st.data())
+    def anything_stopped(self, data: st.DataObject) -> None:
+        self.take(generate.next_step(choosing(data), is_running=False))
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            violations = self.runner.finish()
+            if violations:
+                broken = Broken(violations)
+                broken.history = h.History(self.setting, tuple(self.steps))  # type: ignore[attr-defined]
+                raise broken
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+def test_no_history_breaks_a_promise(engine: str) -> None:
+    machine: Any = type("StoreMachine", (StoreMachine,), {"engine_name": engine})
+    try:
+        run_state_machine_as_test(
+            machine, settings=settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+        )
+    except Broken as broken:
+        history: h.History = broken.history  # type: ignore[attr-defined]
+        path = save("store", history.to_json(), broken.violations)
+        raise Broken(broken.violations, replay_line(path)) from None
