@@ -20,6 +20,7 @@ business: the fence is for the thread of the loop only.
 
 from __future__ import annotations
 
+import _thread
 import datetime as dt
 import os
 import random
@@ -268,5 +269,7 @@ _FORBIDDEN: Final[dict[Any, str]] = {
     time.sleep: "time.sleep",
     os.urandom: "os.urandom",
     os.getpid: "os.getpid",
-    threading._start_new_thread: "a thread",  # type: ignore[attr-defined]  # as CPython's threading imports it
+    # What threading.Thread.start calls: the first before CPython 3.13, the second from then on.
+    _thread.start_new_thread: "a thread",
+    getattr(_thread, "start_joinable_thread", None): "a thread",
 }
