@@ -1,0 +1,240 @@
+"""The topics of a broker: which exist from the start, who may send to them, and how new ones come to be.
+
+A topic comes to be in three ways: it is built in, an administrator creates it, or a producer sends to it and a
+default topic (nearly always TBW102) may be inherited from. Every change bumps the version of the table, because
+nameservers take a broker's topics only when its version differs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from rpds import HashTrieMap
+
+from refmq.broker.config import PERM_INHERIT, PERM_READ_WRITE, BrokerConfig, perm_text
+from refmq.model.ids import TimestampMs
+from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
+
+AUTO_CREATE_TOPIC: Final = "TBW102"
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+ASIDE_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
+SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
+BENCHMARK_TOPIC: Final = "BenchmarkTest"
+OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+RETRY_PREFIX: Final = "%RETRY%"
+DLQ_PREFIX: Final = "%DLQ%"
+SYSTEM_PREFIX: Final = "rmq_sys_"
+
+TOPIC_LENGTH_MAX: Final = 127
+"""What fits the signed byte that holds its length in a record."""
+
+TOPICS_MAX: Final = 100_000
+"""So that senders of random topic names cannot fill the memory; upstream has no bound."""
+
+SYS_FLAG_UNIT: Final = 1
+SYS_FLAG_UNIT_SUB: Final = 2
+
+ALWAYS_SYSTEM: Final = frozenset(
+    {
+        AUTO_CREATE_TOPIC,
+        SCHEDULE_TOPIC,
+        BENCHMARK_TOPIC,
+        HALF_TOPIC,
+        TRACE_TOPIC,
+        OP_TOPIC,
+        ASIDE_TOPIC,
+        SELF_TEST_TOPIC,
+        OFFSET_MOVED_TOPIC,
+    }
+)
+
+NOT_SENDABLE: Final = frozenset(
+    {SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, ASIDE_TOPIC, SELF_TEST_TOPIC, OFFSET_MOVED_TOPIC}
+)
+"""Topics that clients may not send to."""
+
+_LEGAL_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+
+def retry_topic(group: str) -> str:
+    return RETRY_PREFIX + group
+
+
+def dlq_topic(group: str) -> str:
+    return DLQ_PREFIX + group
+
+
+def name_mistake(topic: str) -> str | None:
+    """Why a name cannot be a topic's, in upstream's words, or None."""
+    if not topic.strip():
+        return "The specified topic is blank."
+    if not _LEGAL_NAME.fullmatch(topic):
+        return "The specified topic contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
+    if len(topic) > TOPIC_LENGTH_MAX:
+        return "The specified topic is longer than topic max length."
+    return None
+
+
+def describe(topic: TopicConfig) -> str:
+    """A topic as it reads in remarks."""
+    return (
+        f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums}, "
+        f"writeQueueNums={topic.write_queue_nums}, perm={perm_text(topic.perm)}, "
+        f"topicFilterType={topic.topic_filter_type.name}, topicSysFlag={topic.topic_sys_flag}, "
+        f"order={'true' if topic.order else 'false'}]"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicTable:
+    """Every topic of the broker, and the version that nameservers compare."""
+
+    version: DataVersion
+    topics: HashTrieMap[str, TopicConfig]
+    system: frozenset[str]
+    """Topics that no administrator may create, change or delete."""
+
+    def get(self, name: str) -> TopicConfig | None:
+        return self.topics.get(name)
+
+    def is_system(self, name: str) -> bool:
+        return name in self.system or name.startswith(SYSTEM_PREFIX)
+
+    def wrapper(self) -> TopicConfigSerializeWrapper:
+        """What goes into topics.json and to nameservers; sorted, so that it does not depend on hash seeds."""
+        return TopicConfigSerializeWrapper(
+            data_version=self.version,
+            topic_config_table={name: self.topics[name] for name in sorted(self.topics)},
+        )
+
+
+def built_in_topics(config: BrokerConfig) -> tuple[TopicConfig, ...]:
+    """What every broker has before it has read its topics.json."""
+
+    def topic(name: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
+        return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
+
+    inheritable = PERM_READ_WRITE | PERM_INHERIT
+    own_name_perm = {True: inheritable, False: PERM_INHERIT}
+    topics = [
+        topic(SELF_TEST_TOPIC, 1),
+        topic(BENCHMARK_TOPIC, 1024),
+        topic(config.broker_cluster_name, 16, own_name_perm[config.cluster_topic_enable]),
+        topic(config.broker_name, 1, own_name_perm[config.broker_topic_enable]),
+        topic(OFFSET_MOVED_TOPIC, 1),
+        topic(SCHEDULE_TOPIC, 18),
+        topic(config.reply_topic, 1),
+    ]
+    if config.auto_create_topic_enable:
+        topics.append(topic(AUTO_CREATE_TOPIC, config.default_topic_queue_nums, inheritable))
+    if config.trace_topic_enable:
+        topics.append(topic(config.msg_trace_topic_name, 1))
+    return tuple(topics)
+
+
+def start_topics(config: BrokerConfig, stored: TopicConfigSerializeWrapper | None, now_ms: TimestampMs) -> TopicTable:
+    """The table of a broker that starts: what is built in, overlaid with what its file says."""
+    built_in = {topic.topic_name: topic for topic in built_in_topics(config)}
+    stored_topics: Mapping[str, TopicConfig] = {} if stored is None else stored.topic_config_table
+    return TopicTable(
+        version=DataVersion(timestamp=now_ms, counter=0) if stored is None else stored.data_version,
+        topics=HashTrieMap({**built_in, **stored_topics}),
+        system=ALWAYS_SYSTEM | frozenset(built_in),
+    )
+
+
+def next_version(version: DataVersion, now_ms: TimestampMs) -> DataVersion:
+    return replace(version, timestamp=now_ms, counter=version.counter + 1)
+
+
+def put_topic(table: TopicTable, topic: TopicConfig, now_ms: TimestampMs) -> TopicTable:
+    """Creates or replaces a topic."""
+    return replace(
+        table, topics=table.topics.insert(topic.topic_name, topic), version=next_version(table.version, now_ms)
+    )
+
+
+def delete_topic(table: TopicTable, name: str, now_ms: TimestampMs) -> TopicTable:
+    """Removes a topic; one that does not exist changes nothing but the version, as upstream."""
+    return replace(table, topics=table.topics.discard(name), version=next_version(table.version, now_ms))
+
+
+def ensure_topic(table: TopicTable, name: str, queues: int, sys_flag: int, now_ms: TimestampMs) -> TopicTable | None:
+    """The table with a topic that the broker itself needs (retry, dead letters, half messages ...).
+
+    The same table when the topic exists, None when there is no room for it.
+    """
+    if name in table.topics:
+        return table
+    if len(table.topics) >= TOPICS_MAX:
+        return None
+    topic = TopicConfig(
+        topic_name=name,
+        read_queue_nums=queues,
+        write_queue_nums=queues,
+        perm=PERM_READ_WRITE,
+        topic_sys_flag=sys_flag,
+    )
+    return put_topic(table, topic, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class SendCreation:
+    """A topic that a send wants to come to be."""
+
+    topic: str
+    default_topic: str
+    queues_wanted: int
+    unit_mode: bool = False
+
+
+def create_on_send(
+    table: TopicTable, config: BrokerConfig, creation: SendCreation, now_ms: TimestampMs
+) -> TopicTable | None:
+    """The table after a send to a topic that may not exist, or None when it may not be created.
+
+    The new topic inherits from the default topic, if that allows it; a retry topic comes to be in any case.
+    """
+    if creation.topic in table.topics:
+        return table
+    is_retry = creation.topic.startswith(RETRY_PREFIX)
+    sys_flag = (SYS_FLAG_UNIT_SUB if is_retry else SYS_FLAG_UNIT) if creation.unit_mode else 0
+    default = table.get(creation.default_topic)
+    inheritable = (
+        default is not None
+        and default.perm & PERM_INHERIT != 0
+        and (config.auto_create_topic_enable or creation.default_topic != AUTO_CREATE_TOPIC)
+    )
+    if inheritable and len(table.topics) < TOPICS_MAX:
+        assert default is not None
+        queues = max(0, min(creation.queues_wanted, default.write_queue_nums))
+        inherited = replace(
+            default,
+            topic_name=creation.topic,
+            read_queue_nums=queues,
+            write_queue_nums=queues,
+            perm=default.perm & ~PERM_INHERIT,
+            topic_sys_flag=sys_flag,
+            order=False,
+        )
+        return put_topic(table, inherited, now_ms)
+    return ensure_topic(table, creation.topic, 1, sys_flag, now_ms) if is_retry else None
+
+
+def apply_order_config(table: TopicTable, ordered: Iterable[str], now_ms: TimestampMs) -> TopicTable:
+    """Marks exactly the given topics as ordered: what a nameserver's ORDER_TOPIC_CONFIG says."""
+    wanted = frozenset(ordered)
+    topics = table.topics
+    for name in sorted(table.topics):
+        topic = table.topics[name]
+        if topic.order != (name in wanted):
+            topics = topics.insert(name, replace(topic, order=name in wanted))
+    if topics is table.topics:
+        return table
+    return replace(table, topics=topics, version=next_version(table.version, now_ms))
