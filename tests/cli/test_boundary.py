@@ -11,6 +11,7 @@ from collections.abc import Callable
 import click
 import pytest
 
+from refmq import __version__
 from refmq.cli import COMMANDS, cli, main
 from refmq.errors import CheckFound, MissingTool, RefmqError, UsageError, WireError
 
@@ -110,7 +111,7 @@ def test_help_and_version_are_done(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert main(["--version"]) == 0
     out, err = capsys.readouterr()
-    assert out.endswith("refmq 0.1.0\n")
+    assert out.endswith(f"refmq {__version__}\n")
     assert err == ""
 
 

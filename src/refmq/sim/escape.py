@@ -129,7 +129,7 @@ class Guard:
             self._patched.append((owner, name, original))
             setattr(owner, name, self._fenced(original, what, thread, stamp))
         self._patched.append((random.Random, "seed", random.Random.seed))
-        random.Random.seed = self._seeded(random.Random.seed, thread)  # type: ignore[method-assign]
+        random.Random.seed = self._seeded(random.Random.seed, thread)  # type: ignore[method-assign]  # put back on leaving
         if self.strict:
             self._profile = sys.getprofile()
             sys.setprofile(self._seen)
