@@ -20,7 +20,6 @@ business: the fence is for the thread of the loop only.
 
 from __future__ import annotations
 
-import _thread
 import datetime as dt
 import os
 import random
@@ -234,6 +233,9 @@ def _nanoseconds(wall_ms: int) -> int:
 _GENERATOR_METHODS: Final = frozenset({"random", "getrandbits", "seed", "setstate"})
 _HIDDEN_GENERATOR: Final = getattr(random, "_inst", None)
 
+# The name under which threading keeps what Thread.start calls: the second one since CPython 3.13.
+_START_THREAD: Final = "_start_new_thread" if hasattr(threading, "_start_new_thread") else "_start_joinable_thread"
+
 _PATCHES: Final[list[tuple[Any, str, str, Callable[[int], Any] | None]]] = [
     (time, "time", "time.time", _seconds),
     (time, "time_ns", "time.time_ns", _nanoseconds),
@@ -242,7 +244,7 @@ _PATCHES: Final[list[tuple[Any, str, str, Callable[[int], Any] | None]]] = [
     (time, "sleep", "time.sleep", None),
     (os, "urandom", "os.urandom", None),
     (random, "_urandom", "os.urandom", None),
-    (threading, "_start_new_thread", "a thread", None),
+    (threading, _START_THREAD, "a thread", None),
     *[
         (random, name, f"random.{name}", None)
         for name in (
@@ -269,7 +271,5 @@ _FORBIDDEN: Final[dict[Any, str]] = {
     time.sleep: "time.sleep",
     os.urandom: "os.urandom",
     os.getpid: "os.getpid",
-    # What threading.Thread.start calls: the first before CPython 3.13, the second from then on.
-    _thread.start_new_thread: "a thread",
-    getattr(_thread, "start_joinable_thread", None): "a thread",
+    getattr(threading, _START_THREAD): "a thread",
 }
