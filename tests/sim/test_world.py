@@ -336,6 +336,8 @@ def test_callbacks_of_one_node_keep_their_order_and_nodes_interleave() -> None:
 
 SCENARIO = """
 import asyncio
+import hashlib
+from refmq.model.step import Event
 from refmq.sim.world import World
 from tests.sim.echo import ask, echo, idle
 
@@ -345,6 +347,7 @@ async def noise(node):
         try:
             await asyncio.sleep(world.loop.entropy().random())
             await ask("server", b"n%d" % number)
+            node.recorder.record(Event("Pull", node.name, "topic", number, world.loop.entropy().getrandbits(40)))
         except (ConnectionError, asyncio.CancelledError):
             world.note(node.name, "failed", number)
             raise
@@ -375,7 +378,8 @@ async def story():
         world.network.reset_between("server", "client-2")
 
 world.run(story())
-print(world.timeline.count, world.timeline.digest)
+trace = b"".join(node.trace_bytes() for node in world.nodes.values())
+print(world.timeline.count, world.timeline.digest, len(trace), hashlib.sha256(trace).hexdigest())
 """
 
 
@@ -393,4 +397,6 @@ def test_a_seed_replays_in_another_process_with_another_hash_seed() -> None:
         for seed in ("1", "2", "77")
     }
     assert len(outputs) == 1
-    assert int(outputs.pop().split()[0]) > 500
+    entries, _, trace_bytes, _ = outputs.pop().split()
+    assert int(entries) > 500
+    assert int(trace_bytes) > 64 * 50

@@ -13,6 +13,7 @@ from refmq import __version__
 # The help line is repeated here so that listing the commands imports none of them.
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("refmq.cli.doctor", "Look at what refmq can use here and say what is missing."),
+    "trace": ("refmq.cli.trace", "Read recorded traces."),
     "spec": ("refmq.cli.spec", "Check the TLA+ specifications, and traces against them."),
 }
 

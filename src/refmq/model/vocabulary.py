@@ -414,17 +414,33 @@ REBALANCE: Final = Protocol(
 
 PROTOCOLS: Final = (STORE_RECOVERY, HA_REPLICATION, TRANSACTION_CHECK_BACK, REBALANCE)
 
-CLIENT_OPERATIONS: Final = (
-    "Send",
-    "SendHalf",
-    "EndTransaction",
-    "Pull",
-    "CommitOffset",
-    "QueryOffset",
-    "LockQueue",
-    "UnlockQueue",
-)
+FIELDS: Final = {action.name: action.fields for protocol in PROTOCOLS for action in protocol.actions}
+"""What `a`, `b`, `c`, `d` of a node's event hold. An action of two protocols has the same fields in both."""
+
+CLIENT_FIELDS: Final = {
+    "Send": ("physical_offset", "queue_offset", "message", "status"),
+    "SendHalf": ("physical_offset", "half_offset", "message", "status"),
+    "EndTransaction": ("decision", "half_offset", "message", "status"),
+    "Pull": ("from_offset", "next_offset", "max_offset", "status"),
+    "CommitOffset": ("before", "after"),
+    "QueryOffset": ("offset",),
+    "LockQueue": ("granted", "at_ms"),
+    "UnlockQueue": ("at_ms",),
+}
+"""What the events of a client's operation hold; -1 where the answer is not known yet."""
+
+CONSUMED_FIELDS: Final = ("physical_offset", "queue_offset", "message", "size_bytes")
+"""What a `consumed` event holds: one message that reached a client, whatever operation brought it."""
+
+CLIENT_OPERATIONS: Final = tuple(CLIENT_FIELDS)
 """Operations of the clients in a history. Each leaves an `invoke` event and one of the outcomes."""
 
 CLIENT_OUTCOMES: Final = ("invoke", "ok", "fail", "unknown", "consumed")
 """`fail` means that it surely did not happen, `unknown` that nobody can know."""
+
+
+def fields_of(action: str, outcome: str) -> tuple[str, ...]:
+    """What the four numbers of an event hold; `outcome` is "step" for a node's, else one of `CLIENT_OUTCOMES`."""
+    if outcome == "consumed":
+        return CONSUMED_FIELDS
+    return FIELDS.get(action, ()) if outcome == "step" else CLIENT_FIELDS.get(action, ())

@@ -23,10 +23,12 @@ from typing import Any, Final, TypeVar
 from refmq.model.disk import Disk
 from refmq.sim.disk import SimulatedCrash, SimulatedDisk
 from refmq.sim.escape import Guard
-from refmq.sim.loop import Problem, SimulatedLoop, Stuck
+from refmq.sim.loop import WALL_START_MS, Problem, SimulatedLoop, Stuck
 from refmq.sim.network import Delay, Network
 from refmq.sim.process import CURRENT, Process
 from refmq.sim.timeline import Timeline
+from refmq.trace.memory import MemoryRecorder
+from refmq.trace.record import Recorded
 
 T = TypeVar("T")
 
@@ -58,6 +60,8 @@ class Node:
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._power_lost = False
+        self.recorders: list[MemoryRecorder] = []
+        """What the node has recorded, one trace per life."""
         self._disk = world.new_disk()
         self._disks: dict[int, SimulatedDisk] = {}
 
@@ -73,6 +77,17 @@ class Node:
         """The files of this node. Code of a dead process still gets the dead disk of its own life."""
         process = CURRENT.get(None)
         return self._disks[process.life] if process is not None and process.name == self.name else self._disk
+
+    @property
+    def recorder(self) -> MemoryRecorder:
+        """Where the steps of the present life go: the simulated node's `--trace`."""
+        process = CURRENT.get(None)
+        life = process.life if process is not None and process.name == self.name else self.life
+        return self.recorders[life - 1]
+
+    def trace_bytes(self) -> bytes:
+        """The trace files of every life, one after the other."""
+        return b"".join(recorder.to_bytes() for recorder in self.recorders)
 
     @property
     def simulated_disk(self) -> SimulatedDisk:
@@ -97,6 +112,7 @@ class Node:
         self._process = process
         self._disks[self.life] = self._disk
         process.on_death.append(lambda: self._died(process))
+        self.recorders.append(process.context.run(world.new_recorder, process))
         world.note(process.label, "start")
         self._task = world.loop.create_task(self._run(process), name=f"{process.label}/main", context=process.context)
 
@@ -218,6 +234,8 @@ class World:
         self.fail_on_exit = fail_on_exit
         self.timeline = Timeline()
         self.nodes: dict[str, Node] = {}
+        self.events: list[tuple[str, Recorded]] = []
+        """What all nodes have recorded, in the order of the world: what oracles read."""
         self._guard = Guard(strict=strict)
         self._outside = Process("outside", "10.0.0.1", 1, self.stream("entropy outside"))
         self.loop = SimulatedLoop(self.stream("schedule"), self._outside, self._guard)
@@ -247,6 +265,21 @@ class World:
         return SimulatedDisk(
             clock=self.loop.wall_ms, choose=self.disk_choice, on_flush=flush_takes_time, on_effect=effect
         )
+
+    def new_recorder(self, process: Process) -> MemoryRecorder:
+        def seen(recorded: Recorded) -> None:
+            if process.alive:
+                self.events.append((process.label, recorded))
+                self.timeline.note(self.loop.elapsed_s, process.label, recorded.event.action, recorded)
+
+        return MemoryRecorder(process.label, self.wall_ns, seen)
+
+    def wall_ns(self) -> int:
+        """The wall clock of the process that asks, in nanoseconds."""
+        return WALL_START_MS * 1_000_000 + int(self.loop.elapsed_s * 1e9) + self._skew_ms() * 1_000_000
+
+    def _skew_ms(self) -> int:
+        return CURRENT.get(self._outside).wall_skew_ms
 
     def node(self, name: str, main: Callable[[Node], Coroutine[Any, Any, None]]) -> Node:
         """A new machine. It is down until `start`."""
