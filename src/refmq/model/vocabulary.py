@@ -414,6 +414,15 @@ REBALANCE: Final = Protocol(
 
 PROTOCOLS: Final = (STORE_RECOVERY, HA_REPLICATION, TRANSACTION_CHECK_BACK, REBALANCE)
 
+ANOMALIES: Final = (
+    Invariant("InconsistentOffset", "A place in a queue holds one message for ever, whoever names it."),
+    Invariant("SkippedPoll", "A pull brings every message in the stretch that it passes."),
+    Invariant("NonmonotonicPoll", "The messages of a pull rise, and it never leads back."),
+    Invariant("AbortedRead", "A message whose sending surely failed is never consumed."),
+)
+"""The families of Jepsen's kafka workload, for queues, as the promises that they break. They are about what clients
+see, so no specification has them; "lost write" is AckedSurvives and has its name."""
+
 FIELDS: Final = {action.name: action.fields for protocol in PROTOCOLS for action in protocol.actions}
 """What `a`, `b`, `c`, `d` of a node's event hold. An action of two protocols has the same fields in both."""
 

@@ -1,0 +1,56 @@
+"""Oracles over traces: one small pure function per promise, under the promise's name in `refmq.model.vocabulary`.
+
+They read what clients saw and what nodes say they did, never the nodes themselves, so they judge refmq, its
+fast path and a real RocketMQ alike. `judge` runs all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from refmq.verify.oracles.base import Finding, Line, Oracle, Promises, line_of
+from refmq.verify.oracles.consumers import committed_offset_monotone, committed_offset_never_ahead, one_owner_per_queue
+from refmq.verify.oracles.messages import (
+    aborted_read,
+    acked_survives,
+    inconsistent_offset,
+    no_invention,
+    queue_matches_log,
+)
+from refmq.verify.oracles.polls import never_serve_unflushed, nonmonotonic_poll, skipped_poll
+from refmq.verify.oracles.transactions import (
+    committed_once,
+    committed_visible,
+    every_half_decided,
+    no_half_visible,
+    rolled_back_never_visible,
+)
+
+__all__ = ["ORACLES", "Finding", "Line", "Oracle", "Promises", "judge", "line_of"]
+
+ORACLES: Final[Mapping[str, Oracle]] = {
+    "AckedSurvives": acked_survives,
+    "NoInvention": no_invention,
+    "QueueMatchesLog": queue_matches_log,
+    "NeverServeUnflushed": never_serve_unflushed,
+    "NoHalfVisible": no_half_visible,
+    "RolledBackNeverVisible": rolled_back_never_visible,
+    "CommittedOnce": committed_once,
+    "EveryHalfDecided": every_half_decided,
+    "CommittedVisible": committed_visible,
+    "CommittedOffsetNeverAhead": committed_offset_never_ahead,
+    "CommittedOffsetMonotone": committed_offset_monotone,
+    "OneOwnerPerQueue": one_owner_per_queue,
+    "InconsistentOffset": inconsistent_offset,
+    "SkippedPoll": skipped_poll,
+    "NonmonotonicPoll": nonmonotonic_poll,
+    "AbortedRead": aborted_read,
+}
+"""Promise -> the function that judges it."""
+
+
+def judge(lines: Sequence[Line], promises: Promises | None = None) -> list[Finding]:
+    """Everything that is broken, in the order of the oracles."""
+    chosen = promises or Promises()
+    return [finding for oracle in ORACLES.values() for finding in oracle(lines, chosen)]

@@ -1,0 +1,96 @@
+"""Promises about consumer groups: offsets never run ahead of consumption, queues have one owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue
+
+TRUST_MS: Final = 30_000
+"""How long a client relies on an answer to LockQueue: ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME, 4.9.8."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What one group has consumed of one queue."""
+
+    consumed_to: int
+    """Everything below was consumed, or lies before the group's beginning."""
+    beyond: set[int] = field(default_factory=set)
+
+    def add(self, offset: int) -> None:
+        if offset >= self.consumed_to and len(self.beyond) < REMEMBERED_MAX:
+            self.beyond.add(offset)
+            while self.consumed_to in self.beyond:
+                self.beyond.discard(self.consumed_to)
+                self.consumed_to += 1
+
+
+def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """CommittedOffsetNeverAhead: every message below a committed offset was consumed by the group.
+
+    A group begins where its first pull of a queue begins, or at the offset that a broker told it first.
+    """
+    progress: dict[tuple[str, Queue], _Progress] = {}
+    for number, line in enumerate(lines):
+        key = (line.group, line.queue)
+        is_client = line.outcome != Outcome.STEP
+        if line.action == "Pull" and line.outcome == Outcome.INVOKE:
+            if key not in progress:
+                progress[key] = _Progress(line.a)
+        elif line.outcome == Outcome.CONSUMED and key in progress:
+            progress[key].add(line.b)
+        elif line.action == "ResetOffset":
+            progress.pop(key, None)
+        elif line.action == "CommitOffset" and (line.outcome == Outcome.INVOKE or not is_client):
+            known = progress.get(key)
+            if known is not None and line.b > known.consumed_to:
+                who = line.actor if is_client else f"{line.node} for {line.actor}"
+                sentence = f"{who} commits offset {line.b} of {_name(line.queue)}, consumed to {known.consumed_to}"
+                yield Finding("CommittedOffsetNeverAhead", sentence, number)
+
+
+def committed_offset_monotone(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """CommittedOffsetMonotone: a broker never stores a smaller offset over a larger one."""
+    stored: dict[tuple[str, Queue], int] = {}
+    for number, line in enumerate(lines):
+        if line.outcome != Outcome.STEP:
+            continue
+        key = (line.group, line.queue)
+        if line.action in ("ProcessCrash", "PowerLoss"):
+            # Offsets are written to their file now and then: a restarted broker remembers older ones.
+            stored = {known: offset for known, offset in stored.items() if known[1][1] != line.node}
+        elif line.action == "ResetOffset":
+            stored[key] = line.b
+        elif line.action == "CommitOffset":
+            if line.b < max(line.a, stored.get(key, -1)):
+                sentence = f"{line.node} stored {line.b} for {line.actor} on {_name(line.queue)} after {line.a}"
+                yield Finding("CommittedOffsetMonotone", sentence, number)
+            stored[key] = line.b
+
+
+def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """OneOwnerPerQueue: a broker lends a queue to nobody while another client of the group may still trust its loan.
+
+    The events are the broker's: a grant (`granted` 1) with the client as actor, `group@client`.
+    """
+    trusted: dict[tuple[str, Queue], tuple[str, int]] = {}
+    for number, line in enumerate(lines):
+        if line.outcome != Outcome.STEP:
+            continue
+        key = (line.group, line.queue)
+        if line.action == "LockQueue" and line.a:
+            holder, since_ms = trusted.get(key, (line.actor, line.b))
+            if holder != line.actor and line.b - since_ms <= TRUST_MS:
+                sentence = f"{_name(line.queue)} is lent to {line.actor} while {holder} trusts it"
+                yield Finding("OneOwnerPerQueue", sentence, number)
+            trusted[key] = (line.actor, line.b)
+        elif line.action == "UnlockQueue" and trusted.get(key, ("", 0))[0] == line.actor:
+            del trusted[key]
+
+
+def _name(queue: Queue) -> str:
+    return f"{queue[0]}/{queue[2]} at {queue[1]}"

@@ -1,0 +1,147 @@
+"""Promises about messages: none is lost, none is invented, each keeps its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import FOUND, REMEMBERED_MAX, Finding, Line, Polls, Power, Promises, Queue, Remembered
+
+LAG_NS = 5_000_000_000
+"""A queue may lag behind the log for a moment after an acknowledgement; later it must show the message."""
+
+SYSTEM_PREFIXES = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_", "RMQ_SYS_", "TRANS_CHECK_MAX_TIME_TOPIC")
+"""Topics into which a broker copies messages that were sent to another topic."""
+
+
+def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """AckedSurvives: an acknowledged message is found by every read that passes its place.
+
+    Jepsen's "lost write". Two ways to see a loss: a pull passes the offset without bringing the message, before or
+    after the acknowledgement; or a queue ends before the offset, long after it.
+    """
+    acked: Remembered[tuple[Queue, int], tuple[int, int, int]] = Remembered()  # message, physical offset, time
+    holes: Remembered[tuple[Queue, int], str] = Remembered()  # offsets that a pull passed and did not bring
+    ends: dict[Queue, tuple[int, int, int]] = {}  # line, time and end of the queue at the last pull
+    polls, power = Polls(), Power(promises)
+    for number, line in enumerate(lines):
+        if (forgiven := power.feed(line)) is not None:
+            broker, from_physical = forgiven
+            for key in [k for k, v in acked.items() if k[0][1] == broker and v[1] >= from_physical]:
+                del acked[key]
+            for key in [k for k in holes if k[0][1] == broker]:
+                del holes[key]
+            ends = {queue: end for queue, end in ends.items() if queue[1] != broker}
+        elif line.action == "Send" and line.outcome == Outcome.OK:
+            acked[line.queue, line.b] = (line.c, line.a, line.at_ns)
+            if (reader := holes.get((line.queue, line.b))) is not None:
+                yield Finding("AckedSurvives", f"{_at(line.queue, line.b)} was passed by {reader} without it", number)
+        elif (poll := polls.feed(line)) is not None:
+            ends[poll.queue] = (number, line.at_ns, poll.max_offset)
+            brought = {message.b: message.c for message in poll.messages}
+            passed = range(poll.from_offset, poll.next_offset) if poll.status == FOUND else range(0)
+            for offset in passed:
+                if offset in brought:
+                    continue
+                holes[poll.queue, offset] = poll.actor
+                if (poll.queue, offset) in acked:
+                    yield Finding("AckedSurvives", f"{poll.actor} passed {_at(poll.queue, offset)} without it", number)
+    for (queue, offset), (_, _, acked_ns) in acked.items():
+        last_line, at_ns, end = ends.get(queue, (0, 0, offset + 1))
+        if promises.settled and offset >= end and at_ns - acked_ns > LAG_NS:
+            yield Finding("AckedSurvives", f"{_at(queue, offset)} is gone, the queue ends at {end}", last_line)
+
+
+def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """NoInvention: what reaches a consumer was sent before, to the same topic."""
+    sent: Remembered[int, str] = Remembered()
+    for number, line in enumerate(lines):
+        if line.action in ("Send", "SendHalf") and line.outcome == Outcome.INVOKE:
+            sent[line.c] = line.topic
+        elif line.outcome == Outcome.CONSUMED:
+            topic = sent.get(line.c)
+            if topic is None:
+                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was never sent", number)
+            elif topic != line.topic and not line.topic.startswith(SYSTEM_PREFIXES):
+                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was sent to {topic}", number)
+
+
+def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """AbortedRead: a message whose sending surely failed is never consumed."""
+    failed: Remembered[int, str] = Remembered()
+    consumed: Remembered[int, str] = Remembered()
+    for number, line in enumerate(lines):
+        if line.action in ("Send", "SendHalf") and line.outcome == Outcome.FAIL:
+            failed[line.c] = line.actor
+            if line.c in consumed:
+                yield Finding("AbortedRead", f"{consumed[line.c]} was refused after it was consumed", number)
+        elif line.outcome == Outcome.CONSUMED:
+            consumed[line.c] = _at(line.queue, line.b)
+            if line.c in failed:
+                yield Finding("AbortedRead", f"{consumed[line.c]} was refused to {failed[line.c]}", number)
+
+
+def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """InconsistentOffset: a place in a queue holds one message for ever, whoever names it."""
+    places: Remembered[tuple[Queue, int], tuple[int, int]] = Remembered()  # message, physical offset
+    power = Power(promises)
+    for number, line in enumerate(lines):
+        if (forgiven := power.feed(line)) is not None:
+            broker, from_physical = forgiven
+            for key in [k for k, v in places.items() if k[0][1] == broker and v[1] >= from_physical]:
+                del places[key]
+        is_place = line.outcome == Outcome.CONSUMED or (line.action == "Send" and line.outcome == Outcome.OK)
+        if not is_place:
+            continue
+        known = places.get((line.queue, line.b))
+        if known is None:
+            places[line.queue, line.b] = (line.c, line.a)
+        elif known[0] != line.c:
+            sentence = f"{_at(line.queue, line.b)} is message {line.c:#x} for {line.actor} and was {known[0]:#x} before"
+            yield Finding("InconsistentOffset", sentence, number)
+        elif known[1] != line.a and -1 not in (known[1], line.a):
+            sentence = f"{_at(line.queue, line.b)} is at {line.a} in the log for {line.actor} and was at {known[1]}"
+            yield Finding("InconsistentOffset", sentence, number)
+
+
+def queue_matches_log(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """QueueMatchesLog: dispatch follows the log, record by record, and a queue grows without holes."""
+    appended: Remembered[tuple[str, int], Line] = Remembered()
+    next_offset: dict[Queue, int] = {}
+    log_end: dict[str, int] = {}  # per node: where the last append of this life ends
+    first: dict[str, int] = {}  # per node: where the first append of this life begins
+    for number, line in enumerate(lines):
+        if line.outcome != Outcome.STEP:
+            continue
+        if line.action in ("StartStore", "PowerLoss", "ProcessCrash"):
+            # Recovery dispatches again from wherever the queues end; what it reads was appended in another life.
+            next_offset = {queue: offset for queue, offset in next_offset.items() if queue[1] != line.node}
+            for key in [key for key in appended if key[0] == line.node]:
+                del appended[key]
+            log_end.pop(line.node, None)
+            first.pop(line.node, None)
+        elif line.action == "AppendMessage":
+            if line.a < log_end.get(line.node, 0):
+                sentence = f"a record is appended at {line.a}, the log of {line.node} ends at {log_end[line.node]}"
+                yield Finding("QueueMatchesLog", sentence, number)
+            first.setdefault(line.node, line.a)
+            log_end[line.node] = line.a + line.d
+            appended[line.node, line.a] = line
+        elif line.action == "DispatchMessage":
+            record = appended.pop((line.node, line.a), None)
+            if record is not None and (record.queue, record.b, record.d) != (line.queue, line.b, line.d):
+                sentence = f"{_at(line.queue, line.b)} names the record of {_at(record.queue, record.b)}"
+                yield Finding("QueueMatchesLog", sentence, number)
+            elif record is None and line.a >= first.get(line.node, line.a + 1) and len(appended) < REMEMBERED_MAX:
+                sentence = f"{_at(line.queue, line.b)} names {line.a}, where no record waits to be dispatched"
+                yield Finding("QueueMatchesLog", sentence, number)
+            expected = next_offset.get(line.queue, line.b)
+            if line.b != expected:
+                sentence = f"{_at(line.queue, line.b)} was dispatched where offset {expected} was next"
+                yield Finding("QueueMatchesLog", sentence, number)
+            next_offset[line.queue] = line.b + 1
+
+
+def _at(queue: Queue, offset: int) -> str:
+    topic, broker, queue_id = queue
+    return f"offset {offset} of {topic}/{queue_id} at {broker}"

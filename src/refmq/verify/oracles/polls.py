@@ -1,0 +1,78 @@
+"""Promises about reading: no reader skips a message that exists, and none is led backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import FOUND, Finding, Line, Polls, Power, Promises, Queue, Remembered
+
+
+def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """SkippedPoll: a pull brings every message in the stretch that it passes, as far as anybody knows of it.
+
+    A message is known when another pull has brought it. (What only its producer knows is AckedSurvives.)
+    """
+    known: Remembered[tuple[Queue, int], str] = Remembered()
+    holes: Remembered[tuple[Queue, int], str] = Remembered()
+    polls, power = Polls(), Power(promises)
+    for number, line in enumerate(lines):
+        if (forgiven := power.feed(line)) is not None:
+            for table in (known, holes):
+                for key in [key for key in table if key[0][1] == forgiven[0]]:
+                    del table[key]
+        poll = polls.feed(line)
+        if poll is None or poll.status != FOUND:
+            continue
+        brought = {message.b for message in poll.messages}
+        for offset in range(poll.from_offset, poll.next_offset):
+            key = (poll.queue, offset)
+            if offset in brought:
+                known[key] = poll.actor
+                if (skipper := holes.pop(key, None)) is not None:
+                    yield _skipped(skipper, poll.actor, poll.queue, offset, number)
+            elif key in known:
+                yield _skipped(poll.actor, known[key], poll.queue, offset, number)
+            else:
+                holes[key] = poll.actor
+
+
+def _skipped(skipper: str, finder: str, queue: Queue, offset: int, number: int) -> Finding:
+    sentence = f"{skipper} passed offset {offset} of {queue[0]}/{queue[2]} at {queue[1]}, which {finder} got"
+    return Finding("SkippedPoll", sentence, number)
+
+
+def nonmonotonic_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """NonmonotonicPoll: the messages of a pull rise from its beginning to its end, and it never leads back."""
+    polls = Polls()
+    for number, line in enumerate(lines):
+        poll = polls.feed(line)
+        if poll is None or poll.status != FOUND:
+            continue
+        where = f"a pull of {poll.actor} from offset {poll.from_offset} of {poll.queue[0]}/{poll.queue[2]}"
+        if poll.next_offset < poll.from_offset:
+            yield Finding("NonmonotonicPoll", f"{where} goes on at {poll.next_offset}", number)
+        last = poll.from_offset - 1
+        for message in poll.messages:
+            if not last < message.b < poll.next_offset:
+                yield Finding("NonmonotonicPoll", f"{where} brought offset {message.b} after {last}", number)
+            last = message.b
+            if message.queue != poll.queue:
+                yield Finding("NonmonotonicPoll", f"{where} brought a message of {message.queue}", number)
+
+
+def never_serve_unflushed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """NeverServeUnflushed: with synchronous flush a consumed message is covered by a flush of its broker.
+
+    Judged only for brokers that record `FlushLog`; the end of the message is its offset and size.
+    """
+    flushed_to: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        if line.outcome == Outcome.STEP:
+            if line.action in ("FlushLog", "FinishRecovery"):
+                flushed_to[line.node] = max(line.a, flushed_to.get(line.node, 0))
+        elif line.outcome == Outcome.CONSUMED and promises.flush_sync:
+            broker = line.queue[1]
+            if broker in flushed_to and line.a + line.d > flushed_to[broker]:
+                sentence = f"{line.actor} got the record at {line.a}; {broker} is flushed to {flushed_to[broker]} only"
+                yield Finding("NeverServeUnflushed", sentence, number)

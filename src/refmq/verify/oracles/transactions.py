@@ -1,0 +1,102 @@
+"""Promises about transactions: nothing undecided or rolled back is seen, everything is decided, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+
+COMMIT: Final = 8
+ROLLBACK: Final = 12
+"""Decisions as they stand in the system flag of a message and in EndTransaction: bits 2 and 3."""
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+
+
+def _decision(line: Line) -> int | None:
+    """What a producer decides with this line, at the end of its transaction or when it is asked."""
+    if line.action in ("EndTransaction", "CheckReply") and line.outcome == Outcome.INVOKE:
+        return line.a
+    return None
+
+
+def no_half_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """NoHalfVisible: a half message reaches no consumer before its producer has decided to commit it."""
+    undecided: Remembered[int, str] = Remembered()
+    for number, line in enumerate(lines):
+        if line.action == "SendHalf" and line.outcome == Outcome.INVOKE:
+            undecided[line.c] = line.actor
+        elif _decision(line) in (COMMIT, ROLLBACK):
+            undecided.pop(line.c, None)  # a rolled back one is the business of RolledBackNeverVisible
+        elif line.outcome == Outcome.CONSUMED:
+            if line.c in undecided:
+                yield Finding("NoHalfVisible", f"{line.actor} got a half message of {undecided[line.c]}", number)
+            elif line.topic in (HALF_TOPIC, OP_TOPIC):
+                yield Finding("NoHalfVisible", f"{line.actor} got a message of {line.topic}", number)
+
+
+def rolled_back_never_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """RolledBackNeverVisible: a message that was only ever rolled back reaches no consumer.
+
+    Jepsen's "aborted read" for transactions.
+    """
+    decided: Remembered[int, set[int]] = Remembered()
+    for number, line in enumerate(lines):
+        decision = _decision(line)
+        if decision in (COMMIT, ROLLBACK):
+            if line.c not in decided:
+                decided[line.c] = set()
+            decided[line.c].add(decision)
+        elif line.outcome == Outcome.CONSUMED and decided.get(line.c) == {ROLLBACK}:
+            yield Finding("RolledBackNeverVisible", f"{line.actor} got a message that was rolled back", number)
+
+
+def committed_once(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """CommittedOnce: a half message that was committed is at one place of its topic."""
+    half: Remembered[int, tuple[Queue, int] | None] = Remembered()
+    for number, line in enumerate(lines):
+        if line.action == "SendHalf" and line.outcome == Outcome.INVOKE:
+            half[line.c] = None
+        elif line.outcome == Outcome.CONSUMED and line.c in half:
+            place = (line.queue, line.b)
+            first = half[line.c]
+            if first is None:
+                half[line.c] = place
+            elif first != place and first[0][0] == line.topic:
+                yield Finding("CommittedOnce", f"a committed message is at {first} and at {place}", number)
+
+
+def every_half_decided(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """EveryHalfDecided: every half message that was acknowledged ends committed, rolled back or set aside."""
+    open_halves: Remembered[int, tuple[str, int]] = Remembered()
+    ended: Remembered[int, None] = Remembered()
+    for number, line in enumerate(lines):
+        if line.action == "SendHalf" and line.outcome == Outcome.OK and line.c not in ended:
+            open_halves[line.c] = (line.actor, number)
+        elif line.outcome == Outcome.STEP and (
+            line.action == "HalfDiscard" or (line.action == "EndTransaction" and line.a in (COMMIT, ROLLBACK))
+        ):
+            ended[line.c] = None
+            open_halves.pop(line.c, None)
+    if promises.settled:
+        for producer, number in open_halves.values():
+            yield Finding("EveryHalfDecided", f"a half message of {producer} was never decided", number)
+
+
+def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """CommittedVisible: a message that a broker has committed reaches a consumer in the end."""
+    waiting: Remembered[int, int] = Remembered()
+    consumed: Remembered[int, None] = Remembered()
+    for number, line in enumerate(lines):
+        if line.action == "EndTransaction" and line.outcome == Outcome.STEP and line.a == COMMIT:
+            if line.c not in consumed:
+                waiting[line.c] = number
+        elif line.outcome == Outcome.CONSUMED:
+            consumed[line.c] = None
+            waiting.pop(line.c, None)
+    if promises.settled:
+        for number in waiting.values():
+            yield Finding("CommittedVisible", "a message was committed and nobody ever got it", number)

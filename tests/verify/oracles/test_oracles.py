@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refmq.model import vocabulary
+from refmq.trace.record import Outcome
+from refmq.verify.oracles import ORACLES, Line, Promises, judge
+from refmq.verify.oracles import base as oracle_base
+from tests.verify.oracles.lines import Paper, good_run
+
+GOOD = good_run()
+Lines = list[Line]
+
+
+def find(lines: Lines, **wanted: object) -> int:
+    """The number of the first line with these values."""
+    return next(n for n, line in enumerate(lines) if all(getattr(line, key) == value for key, value in wanted.items()))
+
+
+def dropped(lines: Lines, **wanted: object) -> Lines:
+    at = find(lines, **wanted)
+    return lines[:at] + lines[at + 1 :]
+
+
+def changed(lines: Lines, change: dict[str, int | str], **wanted: object) -> Lines:
+    at = find(lines, **wanted)
+    return [*lines[:at], lines[at]._replace(**change), *lines[at + 1 :]]  # type: ignore[arg-type]
+
+
+def swapped(lines: Lines, first: dict[str, object], second: dict[str, object]) -> Lines:
+    """The two lines at each other's places."""
+    a, b = find(lines, **first), find(lines, **second)
+    copy = list(lines)
+    copy[a], copy[b] = lines[b], lines[a]
+    return copy
+
+
+CONSUMED = Outcome.CONSUMED
+AUDITOR = {"actor": "auditor@1", "action": "Pull"}
+
+# Promise -> what was done to the good lines -> the bad lines. Each must be caught by the oracle of that name.
+BAD: dict[str, dict[str, Lines]] = {
+    "AckedSurvives": {
+        "a message is not in the pull that passes it": dropped(GOOD, **AUDITOR, outcome=CONSUMED, c=2),
+        "... nor in the pull of the group": dropped(GOOD, actor="g@1", outcome=CONSUMED, c=2),
+        "the queue ends before it": changed(GOOD, {"c": 0}, **AUDITOR, outcome=Outcome.OK, a=1, subject="t@b2"),
+        "it is acknowledged at a place that was passed before": [
+            *dropped(GOOD, actor="g@1", outcome=CONSUMED, c=2)[: find(GOOD, action="CommitOffset")],
+            GOOD[find(GOOD, action="Send", outcome=Outcome.OK, c=2)],
+        ],
+    },
+    "NoInvention": {
+        "a message nobody sent": changed(GOOD, {"c": 4242}, outcome=CONSUMED, c=4),
+        "a message whose sending is missing": dropped(GOOD, action="Send", outcome=Outcome.INVOKE, c=3),
+        "a message of another topic": changed(GOOD, {"subject": "u@b"}, outcome=CONSUMED, c=4),
+        "a message that was consumed before it was sent": swapped(
+            GOOD, {"outcome": CONSUMED, "c": 1}, {"action": "Send", "outcome": Outcome.INVOKE, "c": 1}
+        ),
+    },
+    "QueueMatchesLog": {
+        "a record is not dispatched": dropped(GOOD, action="DispatchMessage", node="b", queue_id=0, b=2),
+        "a unit has the place of another": changed(GOOD, {"b": 4}, action="DispatchMessage", node="b", queue_id=0, b=3),
+        "a unit names another record": changed(GOOD, {"a": 0}, action="DispatchMessage", node="b", queue_id=1),
+        "a unit has another size": changed(GOOD, {"d": 99}, action="DispatchMessage", node="b", queue_id=0, b=1),
+        "two units are exchanged": swapped(
+            GOOD,
+            {"action": "DispatchMessage", "node": "b", "queue_id": 0, "b": 1},
+            {"action": "DispatchMessage", "node": "b", "queue_id": 0, "b": 2},
+        ),
+    },
+    "NeverServeUnflushed": {
+        "the last flush is missing": [
+            line for line in GOOD if not (line.action == "FlushLog" and line.node == "b" and line.a > 300)
+        ],
+        "a record is longer than what is flushed": changed(GOOD, {"d": 10_000}, outcome=CONSUMED, c=3),
+    },
+    "NoHalfVisible": {
+        "a half message that was set aside": changed(GOOD, {"c": 22}, outcome=CONSUMED, c=1),
+        "a half message before its commit": swapped(
+            GOOD, {"outcome": CONSUMED, "c": 20}, {"action": "EndTransaction", "outcome": Outcome.INVOKE, "c": 20}
+        ),
+        "a message of the half topic": changed(GOOD, {"subject": "RMQ_SYS_TRANS_HALF_TOPIC@b"}, outcome=CONSUMED, c=1),
+    },
+    "RolledBackNeverVisible": {
+        "a message that was rolled back": changed(GOOD, {"c": 21}, outcome=CONSUMED, c=1),
+        "a commit that was a rollback": changed(GOOD, {"a": 12}, action="EndTransaction", outcome=Outcome.INVOKE, c=20),
+    },
+    "CommittedOnce": {"a committed message at two places": changed(GOOD, {"c": 20}, outcome=CONSUMED, c=1)},
+    "EveryHalfDecided": {
+        "a decision that the broker never took": dropped(GOOD, action="EndTransaction", node="b", c=21),
+        "a half message that was never set aside": dropped(GOOD, action="HalfDiscard"),
+    },
+    "CommittedVisible": {
+        "a committed message that nobody got": [
+            line for line in GOOD if not (line.outcome == CONSUMED and line.c == 20)
+        ]
+    },
+    "CommittedOffsetNeverAhead": {
+        "an offset committed early": changed(GOOD, {"b": 4}, action="CommitOffset", node="b", b=3),
+        "a message that was not consumed": dropped(GOOD, actor="g@1", outcome=CONSUMED, b=1),
+        "a commit before the consumption": swapped(
+            GOOD,
+            {"action": "CommitOffset", "outcome": Outcome.INVOKE, "b": 3},
+            {"actor": "g@1", "action": "Pull", "outcome": CONSUMED, "b": 2},
+        ),
+    },
+    "CommittedOffsetMonotone": {
+        "a smaller offset over a larger one": changed(GOOD, {"b": 2}, action="CommitOffset", node="b", a=3),
+        "commits in the wrong order": swapped(
+            GOOD, {"action": "CommitOffset", "node": "b", "b": 3}, {"action": "CommitOffset", "node": "b", "b": 7}
+        ),
+    },
+    "OneOwnerPerQueue": {
+        "a queue lent without having been given back": dropped(GOOD, action="UnlockQueue"),
+        "a refusal that was a grant": changed(GOOD, {"a": 1}, action="LockQueue", actor="g@2", a=0),
+        "a loan too early": [
+            line._replace(b=line.b - 29_000) if line.action == "LockQueue" and line.b > 30_000 else line
+            for line in GOOD
+        ],
+    },
+    "InconsistentOffset": {
+        "another message at the same place": changed(GOOD, {"c": 5}, actor="g@1", outcome=CONSUMED, c=2),
+        "an acknowledgement with another place": changed(GOOD, {"b": 3}, action="Send", outcome=Outcome.OK, c=5),
+        "two messages exchanged": changed(
+            changed(GOOD, {"c": 2}, actor="g@1", outcome=CONSUMED, c=1), {"c": 1}, actor="g@1", outcome=CONSUMED, b=1
+        ),
+    },
+    "SkippedPoll": {
+        "a reader skips what another got": dropped(GOOD, actor="g@1", outcome=CONSUMED, c=2),
+        "... in the other order": dropped(GOOD, **AUDITOR, outcome=CONSUMED, c=2),
+    },
+    "NonmonotonicPoll": {
+        "messages in the wrong order": swapped(
+            GOOD, {"actor": "g@1", "outcome": CONSUMED, "b": 0}, {"actor": "g@1", "outcome": CONSUMED, "b": 1}
+        ),
+        "a pull that leads back": changed(GOOD, {"b": 2}, actor="g@2", action="Pull", outcome=Outcome.OK),
+        "a message from before the beginning": changed(GOOD, {"b": 1}, actor="g@2", outcome=CONSUMED, b=3),
+        "a message of another queue": changed(GOOD, {"queue_id": 1}, actor="g@2", outcome=CONSUMED, b=3),
+    },
+    "AbortedRead": {
+        "a message that was refused": changed(GOOD, {"c": 9}, outcome=CONSUMED, c=1),
+        "a refusal of what was stored": changed(
+            GOOD, {"outcome": Outcome.FAIL}, action="Send", outcome=Outcome.UNKNOWN
+        ),
+        "a refusal after the consumption": [
+            *GOOD,
+            GOOD[find(GOOD, action="Send", outcome=Outcome.FAIL)]._replace(c=1),
+        ],
+    },
+}
+
+
+def test_the_good_run_breaks_nothing() -> None:
+    assert judge(GOOD) == []
+
+
+CASES = [(name, what, lines) for name, cases in BAD.items() for what, lines in cases.items()]
+
+
+@pytest.mark.parametrize(("name", "what", "lines"), CASES, ids=[f"{name}: {what}" for name, what, _ in CASES])
+def test_a_bad_run_is_caught(name: str, what: str, lines: Lines) -> None:
+    assert lines != GOOD, "the case changed nothing"
+    found = list(ORACLES[name](lines, Promises()))
+    assert found, what
+    assert all(finding.invariant == name and 0 <= finding.line <= len(lines) for finding in found)
+
+
+def test_every_oracle_has_bad_runs_and_the_name_of_a_promise() -> None:
+    promises = {i.name for p in vocabulary.PROTOCOLS for i in p.invariants} | {i.name for i in vocabulary.ANOMALIES}
+    assert set(BAD) == set(ORACLES)
+    assert set(ORACLES) <= promises
+    for name, oracle in ORACLES.items():
+        assert "".join("_" + c.lower() if c.isupper() else c for c in name).lstrip("_") == oracle.__name__
+
+
+SENDS = st.tuples(st.just("send"), st.integers(0, 2), st.sampled_from([Outcome.OK, Outcome.UNKNOWN, Outcome.FAIL]))
+PULLS = st.tuples(st.just("pull"), st.integers(0, 2), st.integers(0, 6))
+HALVES = st.tuples(st.just("half"), st.sampled_from([0, 8, 12]), st.none())
+
+
+@given(st.lists(st.one_of(SENDS, PULLS, HALVES), max_size=40))
+def test_a_faultless_run_breaks_nothing(steps: list[tuple[str, int, int | None]]) -> None:
+    paper = Paper()
+    for message, (step, value, more) in enumerate(steps, start=1):
+        match step:
+            case "send":
+                paper.send(message, queue_id=value, outcome=more or 0)
+            case "pull":
+                size = len(paper.queues.get(("t", "b", value), []))
+                paper.pull(min(more or 0, size), 3, queue_id=value, client=f"g{message}@1")
+            case _:
+                paper.half(message, value)
+    paper.wait(10_000)
+    for topic, broker, queue_id in list(paper.queues):
+        paper.pull(0, 1_000, topic, broker, queue_id, client="auditor@1")
+    assert judge(paper.lines) == []
+
+
+def without_flush(lines: Lines) -> Lines:
+    return [line for line in lines if line.action != "FlushLog"]
+
+
+@pytest.mark.parametrize(("flush_sync", "caught"), [(True, True), (False, False)])
+def test_a_power_loss_forgives_what_was_never_promised(flush_sync: bool, caught: bool) -> None:
+    paper = Paper()
+    paper.send(1)
+    paper.send(2)
+    lines = without_flush(paper.lines)
+    paper = Paper(lines=lines, now_ms=10_000)
+    paper.add("b", "PowerLoss")
+    paper.send(3)  # at the place of message 1
+    paper.wait(10_000)
+    paper.pull(0, client="auditor@1")
+    assert bool(judge(paper.lines, Promises(flush_sync=flush_sync))) is caught
+
+
+def test_what_was_flushed_is_promised_without_synchronous_flush_too() -> None:
+    paper = Paper()
+    paper.send(1)
+    paper.add("b", "PowerLoss")
+    paper.log.clear()
+    paper.queues.clear()
+    paper.send(2)
+    assert [finding.invariant for finding in judge(paper.lines, Promises(flush_sync=False))] == ["InconsistentOffset"]
+
+
+def test_an_unsettled_run_is_not_blamed_for_what_may_still_come() -> None:
+    lines = BAD["EveryHalfDecided"]["a half message that was never set aside"]
+    assert judge(lines, Promises(settled=False)) == []
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_memory_is_bounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for three entries the good run is still good: forgetting never invents a finding."""
+    monkeypatch.setattr(oracle_base, "REMEMBERED_MAX", 3)
+    table = oracle_base.Remembered[int, int]()
+    for number in range(10):
+        table[number] = number
+    assert list(table) == [7, 8, 9]
+    if name not in ("NoInvention", "QueueMatchesLog"):  # these two must know everything that is open
+        assert list(ORACLES[name](GOOD, Promises())) == []
+
+
+def test_one_dropped_swapped_or_changed_event_is_nearly_always_caught() -> None:
+    """Every single change of the good run, over all oracles: which share is seen, so that a weaker oracle shows."""
+    changes: list[tuple[str, Callable[[], Lines]]] = []
+    for at, line in enumerate(GOOD):
+        changes.append((f"drop {at} {line.action}", lambda at=at: GOOD[:at] + GOOD[at + 1 :]))  # type: ignore[misc]
+        for key in "abc":
+            value = getattr(line, key)
+            changes.append(
+                (
+                    f"change {key} of {at} {line.action}",
+                    lambda at=at, line=line, key=key, value=value: [  # type: ignore[misc]
+                        *GOOD[:at],
+                        line._replace(**{key: value + 1}),
+                        *GOOD[at + 1 :],
+                    ],
+                )
+            )
+    caught = [name for name, make in changes if judge(make())]
+    assert len(caught) / len(changes) > 0.4
+    missed = {name for name, _ in changes} - set(caught)
+    # Nothing that a consumer got may be dropped or renamed without being noticed.
+    for at, line in enumerate(GOOD):
+        if line.outcome == CONSUMED and line.actor == "auditor@1":
+            assert f"drop {at} Pull" not in missed
+            assert f"change b of {at} Pull" not in missed
+            assert f"change c of {at} Pull" not in missed
