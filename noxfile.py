@@ -66,7 +66,8 @@ def prepare_refmq(session: nox.Session, *extras: str) -> None:
 
 def install_once(session: nox.Session, what: str, arguments: list[str], inputs: list[Path]) -> None:
     """``pip install`` with ``arguments``, unless the last one of the same name had the same arguments and inputs."""
-    digest = hashlib.sha256("\0".join((sys.version, *arguments)).encode())
+    # A compiler that has appeared since asks for a new build as well.
+    digest = hashlib.sha256("\0".join((sys.version, find_compiler() or "", *arguments)).encode())
     for path in (ROOT / "constraints.txt", *sorted(inputs)):
         digest.update(path.read_bytes())
     stamp = Path(session.virtualenv.location) / f"refmq-installed-{what}"

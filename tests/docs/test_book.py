@@ -70,6 +70,12 @@ def test_links_to_files_lead_somewhere(name: str) -> None:
     assert targets or name != "README.md"
 
 
+def test_the_readme_has_exactly_the_two_commands_to_set_up() -> None:
+    blocks = re.findall(r"^```console\n(.*?)^```", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert blocks == ["pip install . && refmq serve\n", "pip install nox && nox\n"]
+    assert "nox" in (ROOT / ".ci/run").read_text()
+
+
 def test_the_constraints_hold_names_and_versions_only() -> None:
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert lines
