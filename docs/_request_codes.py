@@ -22,6 +22,17 @@ PACKAGES = {
     Role.BROKER: "refmq.broker",
     Role.CLIENT: "refmq.client",
 }
+COLUMNS = (
+    "code",
+    "name",
+    "versions",
+    "served by",
+    "request header",
+    "request body",
+    "response header",
+    "response body",
+    "status",
+)
 
 INTRODUCTION = """\
 # Request codes
@@ -52,8 +63,8 @@ def page(dispatched: Mapping[Role, Collection[int]]) -> str:
     lines += [f"| {state.value} | {counts[state]} |" for state in Status]
     lines += [
         "",
-        "| code | name | versions | served by | request header | request body | response header | response body | status |",
-        "|---|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(COLUMNS)} |",
+        f"|{'---|' * len(COLUMNS)}",
     ]
     lines += [line(row, dispatched) for row in rows]
     return "\n".join(lines) + "\n"
