@@ -4,10 +4,12 @@
       DecodeError              bytes that somebody else wrote are wrong; says where
         WireError              ... a peer sent them
         CorruptRecord          ... a file holds them
+          DamagedLog           ... and good records follow, which nobody may drop without being told to
       DiskError                the disk did not do what it was asked; says which file
         DiskFull               ... no room; nothing was changed
         DiskFailed             ... an operation failed, and after a failed flush nothing is sure any more
         StoreInUse             ... another process holds the store directory
+        StrayFile              ... a file of the store directory cannot belong to the store
       NetworkError             a peer could not be reached or did not answer; says which
         ConnectFailed          ... no connection was made: the request was surely not sent
         ConnectionLost         ... it closed before the answer: nobody knows what became of the request
@@ -30,6 +32,7 @@ __all__ = [
     "ConnectFailed",
     "ConnectionLost",
     "CorruptRecord",
+    "DamagedLog",
     "DecodeError",
     "DiskError",
     "DiskFailed",
@@ -39,6 +42,7 @@ __all__ = [
     "RefmqError",
     "RequestTimedOut",
     "StoreInUse",
+    "StrayFile",
     "UsageError",
     "WireError",
 ]
@@ -79,6 +83,21 @@ class CorruptRecord(DecodeError):
     _offset_name = "physical offset"
 
 
+class DamagedLog(CorruptRecord):
+    """The log is damaged where it was durable, and good records follow the damage. ``next_valid`` is the first one.
+
+    Starting would mean to drop them; that needs a decision (``refmq store repair``, or the setting ``on_damage``).
+    """
+
+    def __init__(self, field: str, offset: int, expected: object, found: object, next_valid: int) -> None:
+        super().__init__(field, offset, expected, found)
+        self.args = (field, offset, expected, found, next_valid)
+        self.next_valid = next_valid
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, and good records follow from physical offset {self.next_valid}"
+
+
 class DiskError(RefmqError):
     """The disk did not do what it was asked. ``path`` is the file, ``operation`` what was tried."""
 
@@ -102,6 +121,10 @@ class DiskFailed(DiskError):
 
 class StoreInUse(DiskError):
     """Another process holds the lock of the store directory."""
+
+
+class StrayFile(DiskError):
+    """A file in the store directory has a name, size or place that no file of this store can have."""
 
 
 class NetworkError(RefmqError):

@@ -321,9 +321,10 @@ class MessageStore(Protocol):
         """Does what is due: async flush, queue and index flush, checkpoint. Call it every 10 to 500 ms."""
         ...
 
-    def clean(self, now_ms: TimestampMs, local_hour: int) -> int:
+    async def clean(self, now_ms: TimestampMs, local_hour: int) -> int:
         """Removes expired files, oldest first, and looks how full the disk is. Says how many log files went. Call it
-        every 10 s; `local_hour` (0..23) is compared with `delete_when`."""
+        every 10 s; `local_hour` (0..23) is compared with `delete_when`. Awaited because each removal is made durable
+        before the next one: a power loss must not bring back a file whose neighbour stays away."""
         ...
 
     # --- read ---------------------------------------------------------------------------------------------------

@@ -52,6 +52,8 @@ class StoreConfig:
     index_enabled: bool = True  # messageIndexEnable
     index_slots: int = 5_000_000  # maxHashSlotNum
     index_entries: int = 20_000_000  # maxIndexNum
+    page_bytes: int = 4096
+    """What a disk writes as one piece: recovery looks for pages that were lost. A power of two."""
 
     # --- limits ------------------------------------------------------------------------------------------------
     message_bytes_max: int = 4 * MIB  # maxMessageSize
@@ -108,6 +110,7 @@ class StoreConfig:
         _require(64 <= self.ext_file_bytes <= FILE_BYTES_MAX, "ext_file_bytes must be 64 .. 2^31-1")
         _require(self.index_slots >= 1, "index_slots must be at least 1")
         _require(self.index_entries >= 2, "index_entries must be at least 2")
+        _require(self.page_bytes > 0 and self.page_bytes & self.page_bytes - 1 == 0, "page_bytes must be a power of 2")
         _require(self.message_bytes_max >= 10, "message_bytes_max must be at least 10")
         if self.queue_file_bytes % QUEUE_UNIT_BYTES:
             rounded = -(-self.queue_file_bytes // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES  # up, as Java does

@@ -1,0 +1,228 @@
+"""The commit log: all messages of all topics, one record behind the other (layout: refmq.protocol.record).
+
+Every file but the last one ends with a blank record of at least 8 bytes, so a record of length L is written into a file
+only if L + 8 bytes are left; otherwise the blank is written and the record begins the next file (`roll_file`).
+
+Positions, all physical offsets:
+
+    log_min <= flushed <= readable <= wrote
+
+`readable` is `wrote` unless the transient pool is on: then appended bytes stay in memory until they are committed to
+the file, and nobody reads, dispatches or flushes beyond what is committed. A process crash loses the rest; that is the
+bargain of that mode.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from refmq.errors import UsageError
+from refmq.model.disk import Disk
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.protocol.record import BLANK_HEADER_BYTES, BLANK_MAGIC, RECORD_BYTES_MIN, RECORD_MAGIC, RECORD_MAGIC_V2
+from refmq.store.config import StoreConfig
+from refmq.store.file_sequence import DirectoryNames, FileSequence
+
+LOG_DIRECTORY: Final = "commitlog"
+
+PAGE_BYTES: Final = 4096
+"""The page of the flush rules; a constant in Java as well."""
+
+_SIZE_AND_MAGIC = struct.Struct(">iI")
+_BLANK = struct.Struct(">iI")
+_HEAD = struct.Struct(">iI20xqi")  # size, magic, physical offset, sys flag
+_INT64 = struct.Struct(">q")
+
+
+class CommitLog:
+    """The files of the log, where it ends, and how much of it is durable."""
+
+    def __init__(self, disk: Disk, names: DirectoryNames, config: StoreConfig) -> None:
+        self.files = FileSequence(disk, names, LOG_DIRECTORY, config.log_file_bytes, reserve=True)
+        self._pool = config.uses_transient_pool
+        self._uncommitted: list[tuple[int, bytes]] = []
+        self._appended = 0
+        """The end of the log with the transient pool: `files.wrote` is what is committed then."""
+        self.last_store_ms = TimestampMs(0)
+        """The newest store time of all appended records."""
+        self.readable_store_ms = TimestampMs(0)
+        """The newest store time of the records before `readable`."""
+        self.flushed_store_ms = TimestampMs(0)
+        """The newest store time that is durable; goes to the checkpoint."""
+
+    # --- positions -------------------------------------------------------------------------------------------------
+
+    @property
+    def log_min(self) -> PhysicalOffset:
+        return PhysicalOffset(self.files.begin)
+
+    @property
+    def readable(self) -> PhysicalOffset:
+        return PhysicalOffset(self.files.wrote)
+
+    @property
+    def wrote(self) -> PhysicalOffset:
+        return PhysicalOffset(self._appended if self._pool else self.files.wrote)
+
+    @property
+    def flushed(self) -> PhysicalOffset:
+        return PhysicalOffset(self.files.flushed)
+
+    @property
+    def file_bytes(self) -> int:
+        return self.files.file_bytes
+
+    def end_at(self, position: int) -> None:
+        """Recovery found the end of the log; everything before is readable."""
+        self.files.wrote = position
+        self._appended = position
+        self._uncommitted.clear()
+
+    def saw_store_time(self, store_ms: TimestampMs) -> None:
+        """A record that is in the log already has this store time: recovery, or what a master sent."""
+        self.last_store_ms = max(self.last_store_ms, store_ms)
+        self.readable_store_ms = max(self.readable_store_ms, store_ms)
+
+    def next_file(self, position: int) -> int:
+        """The first position of the file behind the one that holds `position`."""
+        return position - position % self.file_bytes + self.file_bytes
+
+    # --- append ----------------------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """Bytes left in the last file."""
+        return self.files.limit - self.wrote
+
+    def has_room(self, length: int) -> bool:
+        return length + BLANK_HEADER_BYTES <= self.room
+
+    def roll_file(self) -> None:
+        """Closes the last file with a blank record and makes the next one. Raises `DiskFull`; then the log still ends
+        behind the blank or before it, and a later try goes on from there."""
+        if self.room:
+            at, room = self.wrote, self.room
+            self._write(_BLANK.pack(room, BLANK_MAGIC))
+            self._move_to(at + room)
+        position = self.wrote
+        # The next file begins the committed part as well: what is still in memory has to be written first.
+        self.commit()
+        self.files.add_file(position)
+        self._appended = position
+
+    def append(self, data: bytes, store_ms: TimestampMs) -> PhysicalOffset:
+        """Writes records that fit the last file."""
+        at = self.wrote
+        assert len(data) + BLANK_HEADER_BYTES <= self.room
+        self._write(data)
+        self.last_store_ms = max(self.last_store_ms, store_ms)
+        if not self._pool:
+            self.readable_store_ms = self.last_store_ms
+        return at
+
+    def _write(self, data: bytes) -> None:
+        if self._pool:
+            self._uncommitted.append((self._appended, data))
+            self._appended += len(data)
+        else:
+            self.files.append(data)
+
+    def _move_to(self, position: int) -> None:
+        """Skips what is behind a blank header."""
+        if self._pool:
+            self._appended = position
+        else:
+            self.files.wrote = position
+
+    def commit(self, least_pages: int = 0) -> bool:
+        """Hands the bytes in memory to the file. With `least_pages` only if so many pages have filled up."""
+        if not self._pool or self._appended == self.files.wrote:
+            return False
+        if least_pages and self._appended // PAGE_BYTES - self.files.wrote // PAGE_BYTES < least_pages:
+            return False
+        while self._uncommitted:
+            position, data = self._uncommitted[0]
+            self.files.write(position, data)
+            del self._uncommitted[0]
+            self.files.wrote = position + len(data)
+        self.files.wrote = self._appended
+        self.readable_store_ms = self.last_store_ms
+        return True
+
+    def append_raw(self, position: PhysicalOffset, data: bytes) -> None:
+        """A slave's append: bytes of the master's log. They never cross a file."""
+        if not self.files.bases and self.wrote == 0:
+            self.files.add_file(self.files.base_of(position))
+            if position != self.files.wrote:
+                raise UsageError(f"an empty log begins at the start of a file, not at {position}")
+        if position != self.wrote:
+            raise UsageError(f"the log ends at {self.wrote}, bytes for {position} cannot be appended")
+        if position == self.files.limit:
+            self.files.add_file(self.files.limit)
+        if len(data) > self.files.room:
+            raise UsageError(f"{len(data)} bytes at {position} cross the end of a file")
+        self.files.append(data)
+
+    # --- read ------------------------------------------------------------------------------------------------------
+
+    def read(self, position: int, length: int) -> bytes | None:
+        """Bytes inside one file, or None when they are not all there."""
+        if length < 0 or position < self.files.begin or position + length > self.files.wrote:
+            return None
+        if position % self.file_bytes + length > self.file_bytes or not self.files.holds(position):
+            return None
+        return self.files.read(position, length)
+
+    def read_up_to(self, position: int, length_max: int, end: int | None = None) -> bytes:
+        """The bytes from `position` on, up to `end`, the end of the readable part or of the file."""
+        limit = min(self.files.wrote if end is None else end, self.next_file(position))
+        if position < self.files.begin or position >= limit or not self.files.holds(position):
+            return b""
+        return self.files.read(position, min(length_max, limit - position))
+
+    def record_at(self, position: int) -> bytes | None:
+        """The record that begins there; None when no record does."""
+        head = self.read(position, 40)
+        if head is None:
+            return None
+        size, magic, physical_offset, _ = _HEAD.unpack_from(head)
+        if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2) or physical_offset != position or size < RECORD_BYTES_MIN:
+            return None
+        return self.read(position, size)
+
+    def record(self, position: int, size: int) -> bytes | None:
+        """The record that a queue unit names; None when it is not (or no longer) there."""
+        if size < RECORD_BYTES_MIN:
+            return None
+        data = self.read(position, size)
+        if data is None:
+            return None
+        found_size, magic, physical_offset, _ = _HEAD.unpack_from(data)
+        if found_size != size or magic not in (RECORD_MAGIC, RECORD_MAGIC_V2) or physical_offset != position:
+            return None
+        return data
+
+    def store_time(self, position: int, size: int) -> TimestampMs:
+        """The store time of a record; -1 when it is not there."""
+        if size < RECORD_BYTES_MIN:
+            return TimestampMs(-1)
+        head = self.read(position, min(size, 76))
+        if head is None:
+            return TimestampMs(-1)
+        _, magic, physical_offset, sys_flag = _HEAD.unpack_from(head)
+        if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2) or physical_offset != position:
+            return TimestampMs(-1)
+        return TimestampMs(_INT64.unpack_from(head, 68 if sys_flag & 0x10 else 56)[0])
+
+    # --- durability ------------------------------------------------------------------------------------------------
+
+    def pages_to_flush(self) -> int:
+        return self.files.wrote // PAGE_BYTES - self.files.flushed // PAGE_BYTES
+
+    async def flush(self) -> PhysicalOffset:
+        """Makes durable what is readable now. Raises `DiskFailed`, and then for ever."""
+        target, store_ms = self.files.wrote, self.readable_store_ms
+        await self.files.flush(target)
+        self.flushed_store_ms = max(self.flushed_store_ms, store_ms)
+        return self.flushed

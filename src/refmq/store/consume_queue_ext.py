@@ -1,0 +1,124 @@
+"""The extension of a consume queue: what a filter by expression wants to know of a message before its record is read.
+
+Units of different size, one behind the other, in `consumequeue_ext/<topic>/<queue id>/`:
+
+    offset  size  type  field         valid
+    0       2     i16   size          20 + bitmap bytes, 20 .. 32767; -1: the file ends here
+    2       8     i64   tags code     the hash that otherwise stands in the queue unit
+    10      8     i64   store ms      store time of the message
+    18      2     i16   bitmap size   0 .. 32747
+    20      n           bitmap        one bit set for each expression that the message satisfies
+
+At least 4 bytes of every file stay unused. A queue unit holds the unit's offset with the highest bit set.
+A hash never looks like that: it is not below -2^31. (ConsumeQueueExt, 4.9.8.)
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from refmq.model.disk import Disk
+from refmq.model.ids import TimestampMs
+from refmq.store.config import StoreConfig
+from refmq.store.file_sequence import DirectoryNames, FileSequence
+
+EXT_DIRECTORY: Final = "consumequeue_ext"
+ADDRESS_BASE: Final = -(2**63)
+ADDRESS_MAX: Final = -(2**31) - 1
+HEAD_BYTES: Final = 20
+UNIT_BYTES_MAX: Final = 32767
+END_BYTES: Final = 4
+"""Kept free in every file; its end mark has 2 bytes."""
+END_MARK: Final = b"\xff\xff"
+
+_HEAD = struct.Struct(">hqqh")
+assert _HEAD.size == HEAD_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class ExtUnit:
+    """One unit."""
+
+    tags_code: int
+    store_ms: TimestampMs
+    bitmap: bytes = b""
+
+
+def is_ext_address(tags_code: int) -> bool:
+    """Whether a queue unit's tags code is an address. A negative hash is not one."""
+    return tags_code <= ADDRESS_MAX
+
+
+def encode_ext_unit(unit: ExtUnit) -> bytes:
+    size = HEAD_BYTES + len(unit.bitmap)
+    assert size <= UNIT_BYTES_MAX
+    return _HEAD.pack(size, unit.tags_code, unit.store_ms, len(unit.bitmap)) + unit.bitmap
+
+
+class ConsumeQueueExt:
+    """The extension of one queue."""
+
+    def __init__(self, disk: Disk, names: DirectoryNames, topic: str, queue_id: int, config: StoreConfig) -> None:
+        directory = f"{EXT_DIRECTORY}/{topic}/{queue_id}"
+        self.files = FileSequence(disk, names, directory, config.ext_file_bytes, reserve=False)
+
+    def load(self) -> None:
+        self.files.load()
+
+    def put(self, tags_code: int, store_ms: int, bitmap: bytes) -> int:
+        """Writes a unit and returns its address; the plain tags code if it fits no file."""
+        data = encode_ext_unit(ExtUnit(tags_code, TimestampMs(store_ms), bitmap))
+        if len(data) + END_BYTES > self.files.file_bytes:
+            return tags_code
+        if self.files.bases and len(data) + END_BYTES > self.files.room:
+            if self.files.room:
+                self.files.write(self.files.wrote, END_MARK)
+            self.files.wrote = self.files.limit
+        if not self.files.room:
+            self.files.add_file(self.files.limit)
+        address = self.files.wrote + ADDRESS_BASE
+        self.files.append(data)
+        return address
+
+    def get(self, address: int) -> ExtUnit | None:
+        """The unit at an address; None when nothing valid is there."""
+        assert is_ext_address(address)
+        return self._unit_at(address - ADDRESS_BASE, self.files.wrote)
+
+    def _unit_at(self, position: int, end: int) -> ExtUnit | None:
+        left = min(self.files.base_of(position) + self.files.file_bytes, end) - position
+        if left < HEAD_BYTES or not self.files.holds(position):
+            return None
+        size, tags_code, store_ms, bitmap_size = _HEAD.unpack(self.files.read(position, HEAD_BYTES))
+        if size != HEAD_BYTES + bitmap_size or not HEAD_BYTES <= size <= left:
+            return None
+        bitmap = self.files.read(position + HEAD_BYTES, bitmap_size) if bitmap_size else b""
+        return ExtUnit(tags_code, TimestampMs(store_ms), bitmap)
+
+    def recover(self, last_address: int) -> None:
+        """Ends the extension behind the unit that the queue's last unit points to; 0 means that none does."""
+        if not is_ext_address(last_address):
+            self.remove()
+            return
+        position = last_address - ADDRESS_BASE
+        if not self.files.holds(position) or self.files.file(self.files.base_of(position)).size_bytes == 0:
+            self.files.truncate(min(position, self.files.limit))
+            return
+        unit = self._unit_at(position, self.files.limit)
+        self.files.truncate(position if unit is None else position + HEAD_BYTES + len(unit.bitmap))
+
+    def remove_before(self, address: int) -> None:
+        """Removes files that lie wholly before an address."""
+        while len(self.files.bases) > 1 and self.files.bases[0] + self.files.file_bytes <= address - ADDRESS_BASE:
+            self.files.remove(self.files.bases[0])
+
+    def remove(self) -> None:
+        self.files.remove_all()
+
+    def close(self) -> None:
+        self.files.close()
+
+    async def flush(self) -> None:
+        await self.files.flush()

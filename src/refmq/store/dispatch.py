@@ -1,0 +1,242 @@
+"""DispatchMessage: the records of the log, in order, get their queue units and their index entries.
+
+    transaction type   queue unit   index entries
+    none, commit       yes          yes
+    prepared           no           yes
+    rollback           no           no
+
+Dispatching is idempotent, so a recovery may begin at any record before the first one that is missing.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from refmq.errors import CorruptRecord
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.step import Event
+from refmq.protocol.record import (
+    BLANK_MAGIC,
+    KEY_SEPARATOR,
+    RECORD_BYTES_MIN,
+    RECORD_MAGIC,
+    SYS_FLAG_BORN_IPV6,
+    SYS_FLAG_STORE_IPV6,
+    SYS_FLAG_TRANSACTION,
+    TRANSACTION_COMMIT,
+    TRANSACTION_NONE,
+    TRANSACTION_ROLLBACK,
+    decode_properties,
+    decode_record,
+    string_hash,
+)
+from refmq.store.api import Dispatched
+from refmq.store.append import is_storable_topic
+from refmq.store.delay import PROPERTY_DELAY, SCHEDULE_TOPIC, DelayLevels
+from refmq.store.parts import Parts
+
+READ_BYTES: Final = 256 * 1024
+"""Read of the log at once; a larger record is read alone."""
+
+PROPERTY_TAGS: Final = "TAGS"
+PROPERTY_KEYS: Final = "KEYS"
+PROPERTY_UNIQUE_KEY: Final = "UNIQ_KEY"
+
+# total size, magic, queue id, queue offset, physical offset, sys flag
+_HEAD = struct.Struct(">iI4xi4xqqi")
+_INT64 = struct.Struct(">q")
+_INT32 = struct.Struct(">i")
+_QUEUED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordToDispatch:
+    """What dispatching needs to know of a record."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    size: int
+    transaction: int
+    store_ms: int
+    properties: bytes
+    tags_code: int
+    keys: tuple[str, ...]
+
+
+def read_record(data: bytes, at: int, position: int, delay: DelayLevels) -> RecordToDispatch:
+    """The record at `data[at]`, which is whole and stands at `position` of the log. Raises `CorruptRecord`."""
+    size, magic, queue_id, queue_offset, physical_offset, sys_flag = _HEAD.unpack_from(data, at)
+    if magic != RECORD_MAGIC or physical_offset != position:
+        return _read_slowly(data, at, position, delay)
+    born = 20 if sys_flag & SYS_FLAG_BORN_IPV6 else 8
+    hosts = born + (20 if sys_flag & SYS_FLAG_STORE_IPV6 else 8)
+    (store_ms,) = _INT64.unpack_from(data, at + 48 + born)
+    (body_length,) = _INT32.unpack_from(data, at + 68 + hosts)
+    topic_at = at + 72 + hosts + body_length
+    if body_length < 0 or topic_at + 3 > at + size:
+        return _read_slowly(data, at, position, delay)
+    properties_at = topic_at + 1 + data[topic_at] + 2
+    properties = data[properties_at : at + size]
+    if int.from_bytes(data[properties_at - 2 : properties_at], "big", signed=True) != len(properties):
+        return _read_slowly(data, at, position, delay)
+    try:
+        topic = data[topic_at + 1 : properties_at - 2].decode()
+    except UnicodeDecodeError:
+        return _read_slowly(data, at, position, delay)
+    return _with_properties(
+        topic, queue_id, queue_offset, position, size, sys_flag & SYS_FLAG_TRANSACTION, store_ms, properties, delay
+    )
+
+
+def _read_slowly(data: bytes, at: int, position: int, delay: DelayLevels) -> RecordToDispatch:
+    """For records of 5.x, and for the error that says what is wrong."""
+    record = decode_record(data, at, base=position - at, check_crc=False)
+    if record.physical_offset != position:
+        raise CorruptRecord("physical offset", position + 28, position, record.physical_offset)
+    return _with_properties(
+        record.topic,
+        record.queue_id,
+        record.queue_offset,
+        position,
+        int.from_bytes(data[at : at + 4], "big"),
+        record.transaction_type,
+        record.store_timestamp_ms,
+        record.properties,
+        delay,
+    )
+
+
+def _with_properties(
+    topic: str,
+    queue_id: int,
+    queue_offset: int,
+    position: int,
+    size: int,
+    transaction: int,
+    store_ms: int,
+    properties: bytes,
+    delay: DelayLevels,
+) -> RecordToDispatch:
+    found = decode_properties(properties)
+    keys = tuple(key for key in found.get(PROPERTY_KEYS, "").split(KEY_SEPARATOR) if key)
+    unique = found.get(PROPERTY_UNIQUE_KEY)
+    tags_code = tags_code_of(topic, found, store_ms, delay)
+    all_keys = (unique, *keys) if unique else keys
+    return RecordToDispatch(
+        topic, queue_id, queue_offset, position, size, transaction, store_ms, properties, tags_code, all_keys
+    )
+
+
+def tags_code_of(topic: str, properties: dict[str, str], store_ms: int, delay: DelayLevels) -> int:
+    """What a queue unit says of a message: when it is due in a delay queue, else the hash of its tags."""
+    if topic == SCHEDULE_TOPIC and PROPERTY_DELAY in properties:
+        deliver_ms = delay.deliver_ms(properties[PROPERTY_DELAY], store_ms)
+        if deliver_ms is not None:
+            return deliver_ms
+    tags = properties.get(PROPERTY_TAGS)
+    return string_hash(tags) if tags else 0
+
+
+def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | None:
+    """One record gets what belongs to it. None for a record that belongs to no queue.
+
+    Raises `DiskFull`: then nothing is lost, and the same record is dispatched again later.
+    """
+    queued = record.transaction in _QUEUED
+    if queued:
+        if not is_storable_topic(record.topic) or record.queue_id < 0 or record.queue_offset < 0:
+            raise CorruptRecord("topic", record.physical_offset, "the name of a queue", f"{record.topic!r}")
+        key = (record.topic, record.queue_id)
+        queue = parts.queues.get(key) or parts.queue_for(*key)
+        bitmap = None
+        if queue.ext is not None and parts.filter_bitmap is not None:
+            bitmap = parts.filter_bitmap(record.topic, record.properties)
+        end = queue.end
+        try:
+            if queue.put_unit(
+                record.queue_offset, record.physical_offset, record.size, record.tags_code, record.store_ms, bitmap
+            ):
+                parts.dirty_queues.add(key)
+        finally:
+            parts.queue_sum += queue.end - end
+        if parts.queue_offsets.get(key, 0) <= record.queue_offset:
+            parts.queue_offsets[key] = record.queue_offset + 1  # a slave, or a recovery
+    if parts.index is not None and record.keys and record.transaction != TRANSACTION_ROLLBACK:
+        parts.index.put(record.topic, record.keys, record.physical_offset, record.store_ms)
+    parts.dispatched_ms = TimestampMs(max(parts.dispatched_ms, record.store_ms))
+    if not queued:
+        return None
+    if parts.emit is not None:
+        parts.emit(
+            Event(
+                "DispatchMessage",
+                "",
+                record.topic,
+                record.queue_id,
+                record.physical_offset,
+                record.queue_offset,
+                record.tags_code,
+                record.size,
+            )
+        )
+    return Dispatched(
+        record.topic,
+        record.queue_id,
+        QueueOffset(record.queue_offset),
+        PhysicalOffset(record.physical_offset),
+        record.size,
+        record.tags_code,
+        TimestampMs(record.store_ms),
+        record.properties,
+    )
+
+
+def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple[Dispatched, ...]:
+    """Dispatches records from `parts.dispatched_to` on that end at or before `bound`, at most `count_max`."""
+    found: list[Dispatched] = []
+    log = parts.log
+    parts.dispatched_to = max(parts.dispatched_to, log.log_min)
+    count = 0
+    while count < count_max and parts.dispatched_to < bound:
+        position = parts.dispatched_to
+        data = log.read_up_to(position, READ_BYTES, bound)
+        at = 0
+        while count < count_max and at + 8 <= len(data):
+            size = int.from_bytes(data[at : at + 4], "big", signed=True)
+            if int.from_bytes(data[at + 4 : at + 8], "big") == BLANK_MAGIC:
+                parts.dispatched_to = PhysicalOffset(log.next_file(position))
+                break
+            if size < RECORD_BYTES_MIN:
+                raise CorruptRecord("total size", position + at, f"at least {RECORD_BYTES_MIN}", size)
+            if at + size > len(data):
+                break
+            record = read_record(data, at, position + at, parts.delay)
+            dispatched = dispatch_message(parts, record)
+            log.saw_store_time(TimestampMs(record.store_ms))
+            at += size
+            count += 1
+            parts.dispatched_to = PhysicalOffset(position + at)
+            if dispatched is not None:
+                found.append(dispatched)
+        if parts.dispatched_to == position:  # nothing went: a record larger than one read, or one that is not whole
+            if not _dispatch_large(parts, bound, found):
+                break
+            count += 1
+    return tuple(found)
+
+
+def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]) -> bool:
+    position = parts.dispatched_to
+    size = int.from_bytes(parts.log.read_up_to(position, 4, bound), "big", signed=True)
+    data = parts.log.read_up_to(position, size, bound) if size > READ_BYTES else b""
+    if not data or len(data) < size:
+        return False
+    dispatched = dispatch_message(parts, read_record(data, 0, position, parts.delay))
+    if dispatched is not None:
+        found.append(dispatched)
+    parts.dispatched_to = PhysicalOffset(position + size)
+    return True

@@ -1,0 +1,295 @@
+"""Files of one size that together are one long run of bytes: the log, each queue, each extension.
+
+    name     the offset of the file's first byte in the run, 20 decimal digits
+    size     the same for all, from creation to removal; what was not written is zero
+
+The end of the data is recorded nowhere; recovery finds it. Three positions, all counted from the start of the run:
+
+    begin <= flushed <= wrote
+
+A new file is made under a name outside the data directory, at full size, and then renamed into it: a crash never
+leaves a file of another size where a reader, ours or Java's, would stumble over it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from refmq.errors import StrayFile
+from refmq.model.disk import Disk, DiskFile
+from refmq.model.ids import TimestampMs
+
+CREATING: Final = "creating.tmp"
+"""The name of a file that is being made, in the root of the store. What a crash leaves there is removed at start."""
+
+ZERO_CHUNK_BYTES: Final = 1024 * 1024
+"""Zeroing reads and writes in pieces of this size."""
+
+NAME_DIGITS: Final = 20
+
+
+def file_name(offset: int) -> str:
+    """The name of the file that begins at `offset`."""
+    return f"{offset:0{NAME_DIGITS}d}"
+
+
+class DirectoryNames:
+    """Knows which directories have nothing left to flush: a file is durable when all names on its path are."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._changes = 0
+        self._changed: dict[str, int] = {}
+        """Directory -> number of the latest change in it; a directory that is not here was not changed by us."""
+        self._flushed: dict[str, int] = {}
+        """Directory -> number of the latest change that is durable; absent until it was flushed once."""
+
+    def changed(self, directory: str) -> None:
+        """A name in `directory` was added or removed."""
+        self._changes += 1
+        self._changed[directory] = self._changes
+
+    def made(self, directory: str) -> None:
+        """`directory` is new, and perhaps those above it: all their names have to be flushed."""
+        while directory:
+            directory = directory.rpartition("/")[0]
+            self.changed(directory)
+
+    async def flush(self, directory: str) -> None:
+        """Makes the names in `directory` durable, and the names of all directories above it."""
+        parts = directory.split("/") if directory else []
+        for count in range(len(parts) + 1):
+            path = "/".join(parts[:count])
+            change = self._changed.get(path, 0)
+            if self._flushed.get(path, -1) < change:
+                await self._disk.flush_directory(path)
+                # Not the latest change but the one before the wait: another may have come meanwhile.
+                self._flushed[path] = max(self._flushed.get(path, -1), change)
+
+
+def create_file(
+    disk: Disk, names: DirectoryNames, directory: str, name: str, size_bytes: int, *, reserve: bool
+) -> DiskFile:
+    """Makes a file of zeros that is never seen at another size. Raises `DiskFull`."""
+    if not disk.is_directory(directory):
+        disk.make_directory(directory)
+        names.made(directory)
+    path = f"{directory}/{name}"
+    disk.create(CREATING, size_bytes, reserve=reserve).close()
+    disk.rename(CREATING, path)
+    names.changed(directory)
+    return disk.open(path)
+
+
+class FileSequence:
+    """One run of bytes in files. Positions are bytes from its start; `base` is the first position of a file."""
+
+    def __init__(self, disk: Disk, names: DirectoryNames, directory: str, file_bytes: int, *, reserve: bool) -> None:
+        self._disk = disk
+        self._names = names
+        self.directory = directory
+        self.file_bytes = file_bytes
+        self._reserve = reserve
+        self.bases: list[int] = []
+        self._files: dict[int, DiskFile] = {}
+        self.wrote = 0
+        self.flushed = 0
+        self._cuts = 0
+        """How often the data was cut: a flush that was under way meanwhile must not move `flushed`."""
+
+    # --- loading ---------------------------------------------------------------------------------------------------
+
+    def load(self) -> tuple[int, ...]:
+        """Finds the files. Raises `StrayFile` for one that cannot be ours; changes nothing.
+
+        Says which files are empty (0 bytes): those whose size did not survive a power loss, or that Java had created
+        and not yet extended. They hold nothing, so whoever truncates may remove them.
+        """
+        bases, empty = [], []
+        for name in self._disk.list(self.directory):
+            path = f"{self.directory}/{name}"
+            if self._disk.is_directory(path):
+                raise StrayFile(path, "load", "it is a directory where only files of the store may be")
+            if not (name.isascii() and name.isdigit() and len(name) >= NAME_DIGITS) or int(name) % self.file_bytes:
+                raise StrayFile(path, "load", f"its name is not a multiple of the file size {self.file_bytes}")
+            size = self._disk.info(path).size_bytes
+            if size == 0:
+                empty.append(int(name))
+            elif size != self.file_bytes:
+                raise StrayFile(path, "load", f"it has {size} bytes, files here have {self.file_bytes}")
+            bases.append(int(name))
+        self.bases = sorted(bases)
+        self.wrote = self.flushed = self.begin
+        return tuple(empty)
+
+    @property
+    def begin(self) -> int:
+        """The first position; 0 without files."""
+        return self.bases[0] if self.bases else 0
+
+    @property
+    def limit(self) -> int:
+        """The end of the last file."""
+        return self.bases[-1] + self.file_bytes if self.bases else 0
+
+    @property
+    def room(self) -> int:
+        """Bytes left in the last file."""
+        return self.limit - self.wrote
+
+    def base_of(self, position: int) -> int:
+        return position - position % self.file_bytes
+
+    def holds(self, position: int) -> bool:
+        """Whether there is a file for this position."""
+        if not self.bases or position < self.bases[0] or position >= self.limit:
+            return False
+        base = position - position % self.file_bytes
+        if base in self._files:
+            return True
+        return base in self.bases
+
+    def path(self, base: int) -> str:
+        return f"{self.directory}/{file_name(base)}"
+
+    def modified_ms(self, base: int) -> TimestampMs:
+        return self._disk.info(self.path(base)).modified_ms
+
+    def file(self, base: int) -> DiskFile:
+        file = self._files.get(base)
+        if file is None:
+            file = self._files[base] = self._disk.open(self.path(base))
+        return file
+
+    # --- bytes -----------------------------------------------------------------------------------------------------
+
+    def read(self, position: int, length: int) -> bytes:
+        """Bytes inside one file."""
+        base = position - position % self.file_bytes
+        return self.file(base).read(position - base, length)
+
+    def write(self, position: int, data: bytes) -> None:
+        """Overwrites bytes inside one file; does not move `wrote`."""
+        base = position - position % self.file_bytes
+        self.file(base).write(position - base, data)
+
+    def append(self, data: bytes) -> None:
+        """Writes at the end; it must fit the last file."""
+        assert len(data) <= self.room
+        self.write(self.wrote, data)
+        self.wrote += len(data)
+
+    def add_file(self, base: int) -> None:
+        """Makes the next file, or the first one at any base. Raises `DiskFull` and then changes nothing."""
+        assert base % self.file_bytes == 0
+        assert not self.bases or base == self.limit
+        self._files[base] = create_file(
+            self._disk, self._names, self.directory, file_name(base), self.file_bytes, reserve=self._reserve
+        )
+        if not self.bases:
+            self.flushed = base
+        self.bases.append(base)
+        self.wrote = base
+
+    def first_not_zero(self, position: int) -> int:
+        """The first position at or behind `position`, in the same file, that is not zero; -1 if all is zero."""
+        base = self.base_of(position)
+        file = self.file(base)
+        end = min(file.data_end(), file.size_bytes)
+        at = position - base
+        while at < end:
+            chunk = file.read(at, min(ZERO_CHUNK_BYTES, end - at))
+            rest = chunk.lstrip(b"\0")
+            if rest:
+                return base + at + len(chunk) - len(rest)
+            at += len(chunk)
+        return -1
+
+    def zero_from(self, position: int) -> int:
+        """Zeroes a file from `position` to its end; touches only what is not zero. Says how many bytes were not."""
+        base = self.base_of(position)
+        file = self.file(base)
+        end = min(file.data_end(), file.size_bytes)
+        at = position - base
+        found = 0
+        while at < end:
+            chunk = file.read(at, min(ZERO_CHUNK_BYTES, end - at))
+            used = chunk.rstrip(b"\0")
+            if used:
+                skipped = len(used) - len(used.lstrip(b"\0"))
+                file.write(at + skipped, bytes(len(used) - skipped))
+                found += len(used) - skipped
+            at += len(chunk)
+        return found
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def truncate(self, position: int) -> int:
+        """Ends the data at `position`: later files go, newest first, and the rest of its own file becomes zero.
+
+        Says how many bytes went that were not zero; a removed file counts as a whole.
+        """
+        cut = 0
+        self._cuts += 1
+        while self.bases and self.bases[-1] >= position and (self.bases[-1] > position or not self._is_whole(-1)):
+            cut += self.file_bytes
+            self.remove(self.bases[-1])
+        if self.holds(position):
+            cut += self.zero_from(position)
+        self.wrote = position
+        self.flushed = min(self.flushed, position)
+        return cut
+
+    def _is_whole(self, index: int) -> bool:
+        return self._disk.info(self.path(self.bases[index])).size_bytes == self.file_bytes
+
+    def remove(self, base: int) -> None:
+        """Removes one file, the first or the last."""
+        assert base in (self.bases[0], self.bases[-1])
+        file = self._files.pop(base, None)
+        if file is not None:
+            file.close()
+        self._disk.remove(self.path(base))
+        self.bases.remove(base)
+        self._names.changed(self.directory)
+
+    def remove_all(self) -> None:
+        """Removes every file and the directory. A later append may begin anew."""
+        self._cuts += 1
+        while self.bases:
+            self.remove(self.bases[-1])
+        if self._disk.is_directory(self.directory) and not self._disk.list(self.directory):
+            self._disk.remove(self.directory)
+            self._names.changed(self.directory.rpartition("/")[0])
+        self.wrote = self.flushed = 0
+
+    def close(self) -> None:
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    # --- durability ------------------------------------------------------------------------------------------------
+
+    async def flush(self, to: int | None = None) -> None:
+        """Makes everything up to `to` durable, file by file in order: first the bytes, then the names.
+
+        `to` is what was written at the call; bytes that are written while the flush waits are not covered.
+        """
+        target = self.wrote if to is None else to
+        cuts = self._cuts
+        while self.flushed < target and self._cuts == cuts:
+            position = max(self.flushed, self.begin)
+            base = self.base_of(position)
+            if base not in self.bases:  # removed meanwhile by cleaning
+                self.flushed = max(self.flushed, min(target, base + self.file_bytes))
+                continue
+            end = min(target, base + self.file_bytes)
+            await self.file(base).flush(position - base, end - base)
+            await self._names.flush(self.directory)
+            if self._cuts == cuts:
+                self.flushed = max(self.flushed, end)
+
+    async def flush_last_file(self) -> None:
+        """Makes all of the last file durable, also what is behind the data, and the names."""
+        await self.file(self.bases[-1]).flush()
+        await self._names.flush(self.directory)

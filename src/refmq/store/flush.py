@@ -1,0 +1,116 @@
+"""FlushLog, FlushQueue, FlushIndex, WriteCheckpoint: what becomes durable when.
+
+Rules of time and pages (4.9.8), of which `FlushClock` remembers when each was last followed:
+
+    what            every      if so many pages are full      everything
+    log, async      500 ms     4                              every 10 s
+    queues          1 s        2, for each queue              every 60 s, with index and checkpoint
+    commit (pool)   200 ms     4                              every 200 ms
+
+With sync flush the log is flushed by whoever waits for it. The checkpoint is written after the flushes that it speaks
+of, with what was true before they began.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.model.step import Event
+from refmq.store.checkpoint import Checkpoint, Durable
+from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
+from refmq.store.commit_log import PAGE_BYTES
+from refmq.store.config import StoreConfig
+from refmq.store.parts import Parts
+
+
+@dataclass(slots=True)
+class FlushClock:
+    """When something was last done, in the time of the caller."""
+
+    log_ms: int = 0
+    log_thorough_ms: int = 0
+    queue_ms: int = 0
+    queue_thorough_ms: int = 0
+    commit_ms: int = 0
+    commit_thorough_ms: int = 0
+
+    def start(self, now_ms: int) -> None:
+        self.log_ms = self.log_thorough_ms = self.queue_ms = self.queue_thorough_ms = now_ms
+        self.commit_ms = self.commit_thorough_ms = now_ms
+
+
+def log_flush_pages_due(config: StoreConfig, clock: FlushClock, now_ms: int) -> int | None:
+    """How many pages must be full for the log to be flushed now; None: it is not the time."""
+    if now_ms - clock.log_ms < config.log_flush_interval_ms:
+        return None
+    return 0 if now_ms - clock.log_thorough_ms >= config.log_flush_thorough_ms else config.log_flush_pages
+
+
+def queue_flush_pages_due(config: StoreConfig, clock: FlushClock, now_ms: int) -> int | None:
+    """The same for the queues."""
+    if now_ms - clock.queue_ms < config.queue_flush_interval_ms:
+        return None
+    return 0 if now_ms - clock.queue_thorough_ms >= config.queue_flush_thorough_ms else config.queue_flush_pages
+
+
+def commit_pages_due(config: StoreConfig, clock: FlushClock, now_ms: int) -> int | None:
+    """The same for handing the transient pool's bytes to the file."""
+    if now_ms - clock.commit_ms < config.commit_interval_ms:
+        return None
+    return 0 if now_ms - clock.commit_thorough_ms >= config.commit_thorough_ms else config.commit_pages
+
+
+async def flush_log(parts: Parts) -> PhysicalOffset:
+    """Makes the log durable as far as it is readable now."""
+    before = parts.log.flushed
+    flushed = await parts.log.flush()
+    if parts.emit is not None and flushed > before:
+        parts.emit(Event("FlushLog", a=flushed))
+    return flushed
+
+
+async def flush_queues(parts: Parts, least_pages: int) -> None:
+    """Makes the queues durable in which so many pages are full; all of them for 0."""
+    for key in tuple(parts.dirty_queues):
+        queue = parts.queues.get(key)
+        if queue is None or (least_pages and queue.pages_to_flush(PAGE_BYTES) < least_pages):
+            continue
+        flushed = await queue.flush()
+        if queue.files.flushed == queue.files.wrote:
+            parts.dirty_queues.discard(key)
+        if parts.emit is not None:
+            parts.emit(Event("FlushQueue", "", queue.topic, queue.queue_id, flushed))
+
+
+async def flush_index(parts: Parts) -> None:
+    """Makes the index durable as it is now."""
+    if parts.index is None:
+        return
+    last = parts.index.last_physical
+    await parts.index.flush()
+    if parts.emit is not None:
+        parts.emit(Event("FlushIndex", a=last))
+
+
+async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoint | None:
+    """Flushes everything and writes down how far everything is durable: what was true before the flushes began.
+
+    None when a message is half indexed (the disk was full): there is nothing to be sure of then.
+    """
+    dispatched_to, queue_sum, queue_ms = parts.dispatched_to, parts.queue_sum, parts.dispatched_ms
+    index_last = parts.index.last_physical if parts.index is not None else -1
+    index_ms = parts.index.last_ms if parts.index is not None else TimestampMs(0)
+    if index_last >= dispatched_to:
+        return None
+    log_to = await flush_log(parts)
+    log_ms = parts.log.flushed_store_ms
+    await flush_queues(parts, 0)
+    await flush_index(parts)
+    assert log_to >= dispatched_to, "a queue is never ahead of its log"
+    durable = Durable(log_to, dispatched_to, dispatched_to, queue_sum, index_last, is_clean)
+    checkpoint = Checkpoint(log_ms, queue_ms, index_ms, durable)
+    await write_checkpoint_file(parts.disk, parts.names, checkpoint)
+    if parts.emit is not None:
+        parts.emit(Event("WriteCheckpoint", a=log_ms, b=queue_ms, c=index_ms))
+    return checkpoint

@@ -1,0 +1,153 @@
+"""The index over all its files: from a key to the messages that have it.
+
+For every message that is no rollback: first its unique key, then each of its keys. The files follow each other in the
+order of the log. A message is indexed when its physical offset is above that of the newest entry, so dispatching a
+record twice adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from refmq.errors import StrayFile
+from refmq.model.disk import Disk
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.store.config import StoreConfig
+from refmq.store.file_sequence import DirectoryNames, create_file
+from refmq.store.index_file import IndexFile, key_hash
+
+INDEX_DIRECTORY: Final = "index"
+NAME_DIGITS: Final = 17
+
+
+def index_file_name(created_ms: int) -> str:
+    """17 digits: year to millisecond. Java takes local time, we UTC; only the order matters."""
+    created = datetime.fromtimestamp(max(0, created_ms) // 1000, tz=UTC)
+    return f"{created:%Y%m%d%H%M%S}{max(0, created_ms) % 1000:03d}"
+
+
+class Index:
+    """All index files, oldest first."""
+
+    def __init__(self, disk: Disk, names: DirectoryNames, config: StoreConfig) -> None:
+        self._disk = disk
+        self._names = names
+        self._config = config
+        self.files: list[IndexFile] = []
+        self._half_done: tuple[int, int] | None = None
+        """A message whose keys are not all in yet, because the disk was full: its physical offset, keys done."""
+
+    # --- files -----------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Finds the files. Names that are not 17 digits are left alone, as Java leaves them; a file of another size
+        is a `StrayFile`."""
+        for name in self._disk.list(INDEX_DIRECTORY):
+            path = f"{INDEX_DIRECTORY}/{name}"
+            if not (name.isascii() and name.isdigit() and len(name) == NAME_DIGITS) or self._disk.is_directory(path):
+                continue
+            size = self._disk.info(path).size_bytes
+            if size not in (0, self._config.index_file_bytes):
+                raise StrayFile(path, "load", f"it has {size} bytes, index files have {self._config.index_file_bytes}")
+            if size:
+                self.files.append(self._open(name))
+        # Java names files by local time, so names of two time zones may be out of order; the offsets are not.
+        self.files.sort(key=lambda file: (file.count == 0, file.header.begin_physical if file.count else 0, file.name))
+
+    def remove_empty(self) -> None:
+        """Removes what a power loss left of files whose size was not durable."""
+        for name in self._disk.list(INDEX_DIRECTORY):
+            path = f"{INDEX_DIRECTORY}/{name}"
+            if name.isdigit() and len(name) == NAME_DIGITS and self._disk.info(path).size_bytes == 0:
+                self._disk.remove(path)
+                self._names.changed(INDEX_DIRECTORY)
+
+    def _open(self, name: str) -> IndexFile:
+        file = self._disk.open(f"{INDEX_DIRECTORY}/{name}")
+        return IndexFile(name, file, self._config.index_slots, self._config.index_entries)
+
+    def _file_for_next(self, store_ms: int) -> IndexFile:
+        if self.files and not self.files[-1].is_full:
+            return self.files[-1]
+        name = index_file_name(store_ms)
+        newest = max((file.name for file in self.files), default="")
+        if name <= newest:
+            name = f"{int(newest) + 1:0{NAME_DIGITS}d}"
+        create_file(
+            self._disk, self._names, INDEX_DIRECTORY, name, self._config.index_file_bytes, reserve=False
+        ).close()
+        self.files.append(self._open(name))
+        return self.files[-1]
+
+    def remove(self, file: IndexFile) -> None:
+        file.file.close()
+        self._disk.remove(f"{INDEX_DIRECTORY}/{file.name}")
+        self._names.changed(INDEX_DIRECTORY)
+        self.files.remove(file)
+
+    def remove_expired_files(self, log_min: PhysicalOffset) -> int:
+        """Removes the oldest files whose records are all gone, never the last file."""
+        removed = 0
+        while len(self.files) > 1 and self.files[0].header.end_physical < log_min:
+            self.remove(self.files[0])
+            removed += 1
+        return removed
+
+    def close(self) -> None:
+        for file in self.files:
+            file.file.close()
+
+    # --- entries ---------------------------------------------------------------------------------------------------
+
+    @property
+    def last_physical(self) -> int:
+        """The physical offset of the newest entry; -1 without one."""
+        for file in reversed(self.files):
+            if file.count:
+                return file.header.end_physical
+        return -1
+
+    @property
+    def last_ms(self) -> TimestampMs:
+        for file in reversed(self.files):
+            if file.count:
+                return TimestampMs(file.header.end_ms)
+        return TimestampMs(0)
+
+    def put(self, topic: str, keys: tuple[str, ...], physical_offset: int, store_ms: int) -> None:
+        """Indexes one message. Raises `DiskFull`; calling again with the same message goes on where it stopped."""
+        done = 0
+        if self._half_done is not None and self._half_done[0] == physical_offset:
+            done = self._half_done[1]
+        elif physical_offset <= self.last_physical:
+            return
+        for number, key in enumerate(keys[done:], done):
+            self._half_done = (physical_offset, number)
+            self._file_for_next(store_ms).put_key(key_hash(topic, key), physical_offset, store_ms)
+        self._half_done = None
+
+    def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Physical offsets of entries with the key's hash, newest first. Other keys may have the same hash."""
+        hashed = key_hash(topic, key)
+        for file in reversed(self.files):
+            if file.covers(begin_ms, end_ms):
+                yield from file.find(hashed, begin_ms, end_ms)
+            if file.count and file.header.begin_ms < begin_ms:
+                break
+
+    # --- durability ------------------------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """Makes every entry durable that is in now."""
+        for file in list(self.files):
+            if file.is_dirty:
+                file.is_dirty = False  # before the wait: an entry that comes meanwhile makes it dirty again
+                try:
+                    await file.file.flush()
+                except BaseException:
+                    file.is_dirty = True
+                    raise
+        if self.files:
+            await self._names.flush(INDEX_DIRECTORY)

@@ -1,0 +1,208 @@
+"""One index file: from the hash of a key to the records that have it. H slots, N entry places.
+
+    offset        size  type  field           valid
+    0             8     i64   begin ms        store time of the first entry's message
+    8             8     i64   end ms          ... of the last entry's
+    16            8     i64   begin physical  physical offset of the first entry's message
+    24            8     i64   end physical    ... of the last entry's
+    32            4     i32   used slots      slots that are not empty
+    36            4     i32   next entry      number of the next free entry; 0 or less in a new file means 1
+    40            4*H   i32   slots           newest entry of the slot, 0: none
+    40+4*H        20*N        entries         number 0 is never used, so N - 1 fit
+
+    entry  0   4  i32  hash         of "topic#key", never negative
+           4   8  i64  physical     of the record
+           12  4  i32  seconds      store time - begin ms, in whole seconds
+           16  4  i32  previous     older entry of the same slot, 0: none
+
+Names are 17 digits: the time of creation. (IndexFile, IndexHeader, 4.9.8. Java computes the seconds of a later file's
+first entry against the previous file's end; ours are 0 there, as a reader expects.)
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from refmq.model.disk import DiskFile
+from refmq.protocol.record import string_hash
+
+HEADER_BYTES: Final = 40
+SLOT_BYTES: Final = 4
+ENTRY_BYTES: Final = 20
+INT32_MAX: Final = 2**31 - 1
+ENTRIES_READ: Final = 50_000
+"""Entries read at once when a file is walked: 1 MB."""
+
+_HEADER = struct.Struct(">qqqqii")
+_SLOT = struct.Struct(">i")
+_ENTRY = struct.Struct(">iqii")
+assert _HEADER.size == HEADER_BYTES
+assert _ENTRY.size == ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHeader:
+    """The first 40 bytes."""
+
+    begin_ms: int = 0
+    end_ms: int = 0
+    begin_physical: int = 0
+    end_physical: int = 0
+    used_slots: int = 0
+    next_entry: int = 1
+
+    def encode(self) -> bytes:
+        return _HEADER.pack(
+            self.begin_ms, self.end_ms, self.begin_physical, self.end_physical, self.used_slots, self.next_entry
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """One entry."""
+
+    key_hash: int
+    physical_offset: int
+    seconds: int
+    previous: int
+
+
+def key_hash(topic: str, key: str) -> int:
+    """The hash of a key as the index stores it: Java's `abs`, with 0 for the number that has no positive twin."""
+    value = abs(string_hash(f"{topic}#{key}"))
+    return 0 if value > INT32_MAX else value
+
+
+class IndexFile:
+    """One file of the index. The header is kept in memory and written after every message."""
+
+    def __init__(self, name: str, file: DiskFile, slots: int, entries: int) -> None:
+        self.name = name
+        self.file = file
+        self.slots = slots
+        self.entries = entries
+        self.is_dirty = False
+        begin_ms, end_ms, begin, end, used, following = _HEADER.unpack(file.read(0, HEADER_BYTES))
+        self.header = IndexHeader(begin_ms, end_ms, begin, end, used, max(1, following))
+
+    @property
+    def count(self) -> int:
+        return self.header.next_entry - 1
+
+    @property
+    def is_full(self) -> bool:
+        return self.header.next_entry >= self.entries
+
+    def _entry_at(self, number: int) -> int:
+        return HEADER_BYTES + SLOT_BYTES * self.slots + ENTRY_BYTES * number
+
+    def entry(self, number: int) -> IndexEntry:
+        return IndexEntry(*_ENTRY.unpack(self.file.read(self._entry_at(number), ENTRY_BYTES)))
+
+    def slot(self, number: int) -> int:
+        return int(_SLOT.unpack(self.file.read(HEADER_BYTES + SLOT_BYTES * number, SLOT_BYTES))[0])
+
+    def put_key(self, hashed: int, physical_offset: int, store_ms: int) -> None:
+        """Adds one entry: first the entry, then the slot that leads to it, then the header that counts it."""
+        assert not self.is_full
+        header = self.header
+        number = header.next_entry
+        slot_number = hashed % self.slots
+        previous = self.slot(slot_number)
+        if not 0 < previous < number:
+            previous = 0
+        begin_ms = store_ms if number == 1 else header.begin_ms
+        seconds = min(max(0, (store_ms - begin_ms) // 1000), INT32_MAX)
+        self.is_dirty = True
+        self.file.write(self._entry_at(number), _ENTRY.pack(hashed, physical_offset, seconds, previous))
+        self.file.write(HEADER_BYTES + SLOT_BYTES * slot_number, _SLOT.pack(number))
+        header = IndexHeader(
+            begin_ms,
+            store_ms,
+            physical_offset if number == 1 else header.begin_physical,
+            physical_offset,
+            header.used_slots + (previous == 0),
+            number + 1,
+        )
+        self.file.write(0, header.encode())
+        self.header = header
+
+    def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Physical offsets of the entries with this hash and time, newest first."""
+        header = self.header
+        number = self.slot(hashed % self.slots)
+        while 0 < number < header.next_entry:
+            entry = self.entry(number)
+            if entry.seconds < 0:
+                break
+            # The seconds are rounded down, so a message may be up to 999 ms younger than they say.
+            stored_ms = header.begin_ms + 1000 * entry.seconds
+            if entry.key_hash == hashed and begin_ms - 999 <= stored_ms <= end_ms:
+                yield entry.physical_offset
+            if entry.previous >= number or stored_ms < begin_ms - 999:
+                break
+            number = entry.previous
+
+    def covers(self, begin_ms: int, end_ms: int) -> bool:
+        """Whether some entry may lie in the time span."""
+        return self.count > 0 and begin_ms <= self.header.end_ms and self.header.begin_ms <= end_ms
+
+    # --- recovery --------------------------------------------------------------------------------------------------
+
+    def walk(self) -> Iterator[IndexEntry]:
+        """The entries from number 1 on, whatever they hold."""
+        number = 1
+        while number < self.entries:
+            count = min(ENTRIES_READ, self.entries - number)
+            for values in _ENTRY.iter_unpack(self.file.read(self._entry_at(number), count * ENTRY_BYTES)):
+                yield IndexEntry(*values)
+            number += count
+
+    def sound_entries(self, physical_to: int) -> tuple[int, int]:
+        """How many entries from the first on are sound and name records below `physical_to`, and the last one's record.
+
+        A crash leaves any mixture of old and new pages behind the entries that were durable.
+        """
+        count, last = 0, -1
+        for entry in self.walk():
+            sound = entry.key_hash >= 0 and entry.seconds >= 0 and 0 <= entry.previous <= count
+            if not sound or not max(last, 0) <= entry.physical_offset < physical_to or entry == _NO_ENTRY:
+                break
+            count += 1
+            last = entry.physical_offset
+        return count, last
+
+    def keep(self, count: int, end_ms: int) -> None:
+        """Cuts the file after `count` entries: slots and header are made anew from the entries that stay."""
+        slots = array("i", bytes(SLOT_BYTES * self.slots))
+        assert slots.itemsize == SLOT_BYTES
+        used, last, begin = 0, 0, 0
+        for number, entry in enumerate(self.walk(), 1):
+            if number > count:
+                break
+            place = entry.key_hash % self.slots
+            used += slots[place] == 0
+            slots[place] = number
+            last = entry.physical_offset
+            if number == 1:
+                begin = entry.physical_offset
+        if int.from_bytes(array("i", [1]).tobytes(), "little") == 1:
+            slots.byteswap()
+        self.is_dirty = True
+        self.file.write(HEADER_BYTES, slots.tobytes())
+        self.header = replace(
+            self.header,
+            end_ms=end_ms,
+            begin_physical=begin,
+            end_physical=last,
+            used_slots=used,
+            next_entry=count + 1,
+        )
+        self.file.write(0, self.header.encode())
+
+
+_NO_ENTRY: Final = IndexEntry(0, 0, 0, 0)

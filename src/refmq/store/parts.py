@@ -1,0 +1,89 @@
+"""The parts of a store, as its steps share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from refmq.model.disk import Disk
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.model.step import Event
+from refmq.store.commit_log import CommitLog
+from refmq.store.config import FlushMode, StoreConfig
+from refmq.store.consume_queue import ConsumeQueue
+from refmq.store.delay import DelayLevels
+from refmq.store.file_sequence import DirectoryNames
+from refmq.store.index import Index
+
+Emit = Callable[[Event], None]
+FilterBitmap = Callable[[str, bytes], bytes]
+"""Topic and properties (wire form) of a message -> the bitmap of the expressions that it satisfies."""
+
+
+@dataclass(slots=True)
+class Parts:
+    """Log, queues and index over one disk, and what has been dispatched."""
+
+    disk: Disk
+    config: StoreConfig
+    emit: Emit | None
+    filter_bitmap: FilterBitmap | None
+    names: DirectoryNames
+    log: CommitLog
+    index: Index | None
+    delay: DelayLevels
+    queues: dict[tuple[str, int], ConsumeQueue] = field(default_factory=dict)
+    queue_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
+    """The queue offset that the next message of a queue gets: ahead of the queue while records wait for dispatch."""
+    dirty_queues: set[tuple[str, int]] = field(default_factory=set)
+    queue_sum: int = 0
+    """Sum of the ends of all queues. The checkpoint remembers it: a queue that lost units shows."""
+    dispatched_to: PhysicalOffset = PhysicalOffset(0)  # noqa: RUF009 - a NewType is no call
+    dispatched_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009
+    """Store time of the newest dispatched record."""
+
+    @classmethod
+    def over(
+        cls, disk: Disk, config: StoreConfig, emit: Emit | None = None, filter_bitmap: FilterBitmap | None = None
+    ) -> Parts:
+        names = DirectoryNames(disk)
+        return cls(
+            disk=disk,
+            config=config,
+            emit=emit,
+            filter_bitmap=filter_bitmap,
+            names=names,
+            log=CommitLog(disk, names, config),
+            index=Index(disk, names, config) if config.index_enabled else None,
+            delay=DelayLevels.parse(config.delay_levels),
+        )
+
+    def queue_for(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The queue, made if it is new."""
+        key = (topic, queue_id)
+        queue = self.queues.get(key)
+        if queue is None:
+            queue = self.queues[key] = ConsumeQueue(self.disk, self.names, topic, queue_id, self.config)
+        return queue
+
+    def forget_queue(self, key: tuple[str, int]) -> None:
+        """Removes a queue with its files. Its offsets begin at 0 again."""
+        queue = self.queues.pop(key)
+        self.queue_sum -= queue.end
+        queue.remove()
+        self.queue_offsets.pop(key, None)
+        self.dirty_queues.discard(key)
+
+    @property
+    def dispatch_bound(self) -> PhysicalOffset:
+        """NeverServeUnflushed: with sync flush a record gets its unit only when it is durable."""
+        if self.config.flush_mode is FlushMode.SYNC and not self.config.dispatch_unflushed:
+            return self.log.flushed
+        return self.log.readable
+
+    def close(self) -> None:
+        self.log.files.close()
+        for queue in self.queues.values():
+            queue.close()
+        if self.index is not None:
+            self.index.close()

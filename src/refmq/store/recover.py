@@ -1,0 +1,310 @@
+"""From the files that some process left behind to a store that serves.
+
+One algorithm, whatever happened before; each step can be interrupted and the whole begun again:
+
+    StartStore      lock, look at every name (a stray file ends it here, nothing is changed), mark the store as in use
+    ScanLog         read the log from `scan_from` to the first bytes that are no record: `valid_to`
+    TruncateQueue   cut every queue behind the units that are surely durable
+    TruncateLog     zero what is behind `valid_to`, remove later files, flush all of it
+    DispatchMessage every record from there on gets its unit and its index entries again (dispatch is idempotent)
+    Flush*, WriteCheckpoint
+    FinishRecovery
+
+Where to begin stands in our block of the checkpoint (checkpoint.py): log, queues and index are durable up to the
+offsets there. If the block is not there or contradicts the files, the whole log is scanned and everything derived from
+it is built anew; that costs time, never messages. The abort file is kept for Java, our own recovery does not need it.
+
+Damage. After a crash the log ends somewhere in what was not durable; good records may follow the first bad one, because
+pages are written back in any order, and they go. But where the log was durable, a bad record is damage, and the good
+ones behind it were acknowledged. Then the start is refused with `DamagedLog` and nothing is changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from refmq.errors import CorruptRecord, DamagedLog
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.model.step import Event
+from refmq.store.api import RecoveryReport
+from refmq.store.checkpoint import (
+    CHECKPOINT_TEMPORARY,
+    Checkpoint,
+    Durable,
+    read_checkpoint,
+)
+from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
+from refmq.store.commit_log import LOG_DIRECTORY
+from refmq.store.config import OnDamage
+from refmq.store.consume_queue import QUEUE_DIRECTORY
+from refmq.store.dispatch import dispatch_up_to
+from refmq.store.file_sequence import CREATING
+from refmq.store.flush import write_checkpoint
+from refmq.store.index import Index
+from refmq.store.parts import Parts
+from refmq.store.scan import ScanResult, find_next_record, scan_log
+
+ABORT_FILE: Final = "abort"
+DISPATCH_AT_ONCE: Final = 10_000
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What a recovery believes and finds."""
+
+    was_clean: bool
+    checkpoint: Checkpoint
+    durable: Durable | None
+    scan_from: int = 0
+    scan: ScanResult = field(default_factory=lambda: ScanResult(PhysicalOffset(0), 0, TimestampMs(0), None))
+    records_scanned: int = 0
+    bytes_cut: int = 0
+    dispatched: int = 0
+    index_kept: tuple[int, int] | None = None
+    """Files of the index that stay, and entries in the last of them."""
+    notes: list[str] = field(default_factory=list)
+
+
+async def recover(parts: Parts, now_ms: TimestampMs) -> RecoveryReport:
+    """Recovers a locked store. Raises `StrayFile`, `DamagedLog` and `DiskError`."""
+    plan = load(parts)
+    await start_store(parts, plan)
+    scan_log_from_checkpoint(parts, plan)
+    await truncate_queues(parts, plan)
+    await truncate_log(parts, plan)
+    _truncate_index(parts, plan)
+    _catch_up(parts, plan)
+    await write_checkpoint(parts)
+    if parts.emit is not None:
+        parts.emit(Event("FinishRecovery", a=parts.log.wrote, b=parts.log.log_min))
+    return RecoveryReport(
+        was_clean=plan.was_clean,
+        scanned_from=PhysicalOffset(plan.scan_from),
+        valid_to=plan.scan.valid_to,
+        records_scanned=plan.records_scanned,
+        bytes_cut=plan.bytes_cut,
+        records_dispatched=plan.dispatched,
+        queues=len(parts.queues),
+        notes=tuple(plan.notes),
+    )
+
+
+# --- StartStore -----------------------------------------------------------------------------------------------------
+
+
+def load(parts: Parts) -> _Plan:
+    """Looks at every name and changes nothing. Raises `StrayFile`."""
+    disk = parts.disk
+    was_clean = not disk.exists(ABORT_FILE)
+    parts.log.files.load()
+    for topic in disk.list(QUEUE_DIRECTORY):
+        # What is no directory here, or no number below a topic, is none of our business; Java ignores it as well.
+        for name in disk.list(f"{QUEUE_DIRECTORY}/{topic}") if disk.is_directory(f"{QUEUE_DIRECTORY}/{topic}") else ():
+            is_queue = name.isascii() and name.isdigit() and str(int(name)) == name
+            if is_queue and disk.is_directory(f"{QUEUE_DIRECTORY}/{topic}/{name}"):
+                parts.queue_for(topic, int(name)).load()
+    if parts.index is not None:
+        parts.index.load()
+    checkpoint = read_checkpoint(disk)
+    return _Plan(was_clean, checkpoint, _believable(parts, checkpoint.durable))
+
+
+def _believable(parts: Parts, durable: Durable | None) -> Durable | None:
+    """Our block, unless it cannot be about these files."""
+    if durable is None:
+        return None
+    files = parts.log.files
+    begin = min(durable.queues_to, durable.index_to)
+    if not 0 <= begin <= durable.log_to or durable.log_to > files.limit or durable.log_to < files.begin:
+        return None
+    return durable
+
+
+async def start_store(parts: Parts, plan: _Plan) -> None:
+    """Marks the store as in use before anything is changed."""
+    disk = parts.disk
+    for leftover in (CREATING, CHECKPOINT_TEMPORARY):
+        if disk.exists(leftover):
+            disk.remove(leftover)
+    if plan.was_clean:
+        disk.create(ABORT_FILE, 0).close()
+        parts.names.changed("")
+    await parts.names.flush("")
+    if plan.checkpoint.durable is not None and plan.checkpoint.durable.is_clean:
+        # From here on it is not true any more that nothing was changed since.
+        unclean = replace(plan.checkpoint, durable=replace(plan.checkpoint.durable, is_clean=False))
+        await write_checkpoint_file(disk, parts.names, unclean)
+    if parts.emit is not None:
+        parts.emit(Event("StartStore", a=int(plan.was_clean)))
+
+
+# --- ScanLog --------------------------------------------------------------------------------------------------------
+
+
+def scan_log_from_checkpoint(parts: Parts, plan: _Plan) -> None:
+    """Finds `valid_to`. The checkpoint is believed as long as log, queues and index are what it says."""
+    _scan(parts, plan)
+    contradiction = _contradiction(parts, plan)
+    if contradiction:
+        plan.notes.append(f"{contradiction}; everything is rebuilt")
+        plan.durable = None
+        if plan.scan_from > parts.log.log_min:
+            _scan(parts, plan)
+            _refuse_damage(parts, plan)
+    if parts.emit is not None:
+        parts.emit(Event("ScanLog", a=plan.scan_from, b=plan.scan.valid_to))
+
+
+def _scan(parts: Parts, plan: _Plan) -> None:
+    files, config = parts.log.files, parts.config
+    plan.scan_from = files.begin
+    if plan.durable is not None and files.bases:
+        begin = max(files.begin, min(plan.durable.queues_to, plan.durable.index_to))
+        plan.scan_from = files.base_of(min(begin, files.limit - 1))
+    plan.scan = scan_log(files, plan.scan_from, page_bytes=config.page_bytes, check_crc=config.check_crc)
+    plan.records_scanned += plan.scan.records
+
+
+def _contradiction(parts: Parts, plan: _Plan) -> str:
+    """Why the checkpoint cannot be about these files; empty when it can. Raises `DamagedLog`."""
+    durable = plan.durable
+    _refuse_damage(parts, plan)
+    if durable is None:
+        return "the checkpoint is not ours" if parts.log.files.bases else ""
+    if plan.scan.valid_to < durable.log_to:
+        return f"the log ends at {plan.scan.valid_to}, the checkpoint says {durable.log_to}"
+    if sum(_queue_ends(parts, plan).values()) != durable.queue_sum:
+        return "the queues are not those of the checkpoint"
+    if parts.index is not None:
+        plan.index_kept = _sound_index(parts.index, durable)
+        if plan.index_kept is None:
+            return "the index is not that of the checkpoint"
+    return ""
+
+
+def _sound_index(index: Index, durable: Durable) -> tuple[int, int] | None:
+    """How many files of the index stay, and how many entries of the last of them. None: it is not what it was.
+
+    Only the file that was the last one at the checkpoint can be half durable; those before it are full and flushed.
+    """
+    if durable.is_clean and index.last_physical == durable.index_last and all(file.count for file in index.files):
+        return len(index.files), index.files[-1].count if index.files else 0
+    for count in range(len(index.files), 0, -1):
+        entries, last = index.files[count - 1].sound_entries(durable.index_to)
+        if entries:
+            return (count, entries) if last == durable.index_last else None
+    return (0, 0) if durable.index_last < 0 else None
+
+
+def _refuse_damage(parts: Parts, plan: _Plan) -> None:
+    """Raises `DamagedLog` when good records that were durable follow the end of the valid part."""
+    if parts.config.on_damage is OnDamage.CUT:
+        return
+    valid_to = plan.scan.valid_to
+    following = find_next_record(parts.log.files, valid_to, page_bytes=parts.config.page_bytes)
+    if following is None:
+        return
+    position, store_ms = following
+    if plan.durable is not None:
+        was_durable = position < plan.durable.log_to
+    else:
+        # Java's files: behind the end there may be older records that it cut off without erasing them.
+        is_newer = store_ms >= plan.scan.last_store_ms
+        was_durable = is_newer and (plan.was_clean or store_ms <= plan.checkpoint.log_ms)
+    if was_durable:
+        reason = plan.scan.stopped_by or CorruptRecord("total size", valid_to, "a record", "zeros or a missing file")
+        raise DamagedLog(reason.field, reason.offset, reason.expected, reason.found, position)
+
+
+# --- TruncateQueue, TruncateLog ---------------------------------------------------------------------------------------
+
+
+async def truncate_queues(parts: Parts, plan: _Plan) -> None:
+    """Cuts every queue behind the units that are surely durable, and makes the cut durable."""
+    for key, end in _queue_ends(parts, plan).items():
+        queue = parts.queues[key]
+        if queue.end_at(end):
+            await queue.flush_files()
+            if parts.emit is not None:
+                parts.emit(Event("TruncateQueue", "", queue.topic, queue.queue_id, queue.end, plan.scan.valid_to))
+        if not queue.files.bases:
+            del parts.queues[key]
+    parts.queue_sum = sum(queue.end for queue in parts.queues.values())
+
+
+def _queue_ends(parts: Parts, plan: _Plan) -> dict[tuple[str, int], int]:
+    durable_to = parts.log.log_min if plan.durable is None else plan.durable.queues_to
+    ends = {key: queue.find_end(min(durable_to, plan.scan.valid_to)) for key, queue in parts.queues.items()}
+    return {key: end if parts.queues[key].last_physical_end >= 0 else 0 for key, end in ends.items()}
+
+
+async def truncate_log(parts: Parts, plan: _Plan) -> None:
+    """The log ends at `valid_to`, and nothing behind it can come back."""
+    log = parts.log
+    plan.bytes_cut = log.files.truncate(plan.scan.valid_to)
+    log.end_at(plan.scan.valid_to)
+    # Records that a dead process wrote may be in memory only: nothing is served before it is durable.
+    for base in log.files.bases:
+        if base >= log.files.base_of(plan.scan_from):
+            await log.files.file(base).flush()
+    if parts.disk.is_directory(LOG_DIRECTORY):
+        await parts.names.flush(LOG_DIRECTORY)
+    log.files.flushed = log.files.wrote
+    last_ms = plan.scan.last_store_ms
+    if plan.durable is not None:
+        last_ms = max(last_ms, plan.checkpoint.log_ms)
+    log.saw_store_time(last_ms)
+    log.flushed_store_ms = last_ms
+    if parts.emit is not None:
+        parts.emit(Event("TruncateLog", a=plan.scan.valid_to))
+
+
+# --- DispatchMessage --------------------------------------------------------------------------------------------------
+
+
+def _truncate_index(parts: Parts, plan: _Plan) -> None:
+    """The index keeps what is surely durable; the rest is indexed again."""
+    index = parts.index
+    if index is None:
+        return
+    index.remove_empty()
+    if plan.durable is None:
+        keep_foreign = not parts.config.rebuild_index
+        for file in tuple(index.files):
+            is_flushed = plan.was_clean or file.header.end_ms <= plan.checkpoint.index_ms
+            if not (keep_foreign and is_flushed and file.count and file.header.end_physical < plan.scan.valid_to):
+                index.remove(file)
+        return
+    assert plan.index_kept is not None
+    files, entries = plan.index_kept
+    for file in index.files[files:]:
+        index.remove(file)
+    if files and (index.files[-1].count != entries or not plan.durable.is_clean):
+        last = index.files[-1].entry(entries)
+        record = parts.log.record_at(last.physical_offset)
+        end_ms = index.files[-1].header.begin_ms + 1000 * last.seconds
+        if record is not None:
+            end_ms = parts.log.store_time(last.physical_offset, len(record))
+        index.files[-1].keep(entries, end_ms)
+
+
+def _catch_up(parts: Parts, plan: _Plan) -> None:
+    """Dispatches every record that is not surely in its queue and in the index."""
+    log = parts.log
+    begin = log.log_min
+    if plan.durable is not None:
+        begin = max(begin, plan.durable.queues_to)
+        if parts.index is not None:
+            begin = max(log.log_min, min(begin, plan.durable.index_to))
+        parts.dispatched_ms = plan.checkpoint.queue_ms
+    parts.dispatched_to = begin
+    for key, queue in parts.queues.items():
+        parts.queue_offsets[key] = queue.end
+    while parts.dispatched_to < log.wrote:
+        before = parts.dispatched_to
+        plan.dispatched += len(dispatch_up_to(parts, log.wrote, DISPATCH_AT_ONCE))
+        assert parts.dispatched_to > before, "a scanned record can be dispatched"
+    for key, queue in parts.queues.items():
+        parts.queue_offsets[key] = queue.end
+        queue.correct_min_offset(log.log_min)

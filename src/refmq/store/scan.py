@@ -1,0 +1,225 @@
+"""Reading the log from a record boundary to the first bytes that are no record: where the log ends.
+
+What is checked of every record: magic, that its physical offset is where it stands, that its total size is the sum of
+its parts and fits the file, and the CRC of its body. The CRC covers nothing but the body, so one more thing is looked
+at: a page that was lost in a power failure reads as zeros, so a record whose topic or properties are all zeros from one
+page boundary to the next (or to the record's end) is torn as well.
+
+The loop is the hot part of a recovery: one `unpack_from`, one CRC and a few comparisons per record, in pieces of some
+MiB, so that a log of any size is scanned in bounded memory.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from refmq.errors import CorruptRecord
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.protocol.record import (
+    BLANK_MAGIC,
+    RECORD_BYTES_MIN,
+    RECORD_MAGIC,
+    RECORD_MAGIC_V2,
+    SYS_FLAG_BORN_IPV6,
+    SYS_FLAG_STORE_IPV6,
+    decode_record,
+)
+from refmq.store.file_sequence import FileSequence
+
+SCAN_CHUNK_BYTES: Final = 4 * 1024 * 1024
+"""Read at once. Larger than most records; a record that does not fit gets a piece of its own size."""
+
+# total size, magic, body crc, physical offset, sys flag, body length: of a record with two IPv4 hosts
+_HEAD4 = struct.Struct(">iIi16xqi44xi")
+assert _HEAD4.size == 88
+_SIZE_AND_MAGIC = struct.Struct(">iI")
+_INT64 = struct.Struct(">q")
+_IPV6 = SYS_FLAG_BORN_IPV6 | SYS_FLAG_STORE_IPV6
+_MAGIC_BYTES = struct.pack(">I", RECORD_MAGIC)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanResult:
+    """How far the log is valid, and why not further."""
+
+    valid_to: PhysicalOffset
+    records: int
+    last_store_ms: TimestampMs
+    """Store time of the last valid record; 0 without one."""
+    stopped_by: CorruptRecord | None
+    """None: the log simply ends there (zeros, or the end of its last file)."""
+
+
+def scan_log(
+    files: FileSequence,
+    scan_from: int,
+    *,
+    page_bytes: int = 4096,
+    check_crc: bool = True,
+    chunk_bytes: int = SCAN_CHUNK_BYTES,
+) -> ScanResult:
+    """Reads from `scan_from`, which must be a record boundary, to the first position where no record is.
+
+    A blank record leads to the next file; in the last file the log ends before it, so that the file can go on.
+    """
+    position = scan_from
+    records = 0
+    last_at = -1
+    stopped_by: CorruptRecord | None = None
+    whole = {base for base in files.bases if files.file(base).size_bytes == files.file_bytes}
+    while position - position % files.file_bytes in whole:
+        base = position - position % files.file_bytes
+        data = _chunk(files, base, position, chunk_bytes)
+        consumed, count, last = _scan_chunk(data, position, page_bytes, check_crc)
+        records += count
+        if count:
+            last_at = position + last
+        position += consumed
+        left = base + files.file_bytes - position
+        if left < 8:
+            # No room for another record: never written so, but a file that ends exactly is no damage.
+            stopped_by = None if left == 0 else CorruptRecord("blank record", position, "at least 8 bytes", left)
+            position = position if left else base + files.file_bytes
+            if left:
+                break
+            continue
+        size, magic = _SIZE_AND_MAGIC.unpack(files.read(position, 8))
+        if magic == BLANK_MAGIC:
+            if base + files.file_bytes not in whole:
+                break
+            position = base + files.file_bytes
+            continue
+        if consumed and RECORD_BYTES_MIN <= size <= left and magic in (RECORD_MAGIC, RECORD_MAGIC_V2):
+            continue  # a record that only reaches over the end of the piece, or one for the slow look below
+        stopped_by = check_slowly(files, position, page_bytes=page_bytes, check_crc=check_crc)
+        if stopped_by is None and magic != 0:
+            records += 1
+            last_at = position
+            position += size
+            continue
+        break
+    last_store_ms = _store_time(files, last_at) if last_at >= 0 else TimestampMs(0)
+    return ScanResult(PhysicalOffset(position), records, last_store_ms, stopped_by)
+
+
+def _chunk(files: FileSequence, base: int, position: int, chunk_bytes: int) -> bytes:
+    left = base + files.file_bytes - position
+    return files.read(position, min(chunk_bytes, left))
+
+
+def _scan_chunk(data: bytes, position: int, page_bytes: int, check_crc: bool) -> tuple[int, int, int]:
+    """Takes whole plain records off the front of `data`, which stands at `position`.
+
+    Returns how many bytes and records those are and where the last one begins. Stops at anything else: whoever
+    called looks at it again, slowly.
+    """
+    unpack = _HEAD4.unpack_from
+    view = memoryview(data)
+    length = len(data)
+    end = length - RECORD_BYTES_MIN
+    page_mask = -page_bytes
+    at = 0
+    count = 0
+    last = 0
+    while at <= end:
+        total, magic, crc, physical, sys_flag, body_length = unpack(data, at)
+        body = at + 88
+        stop = at + total
+        if magic != RECORD_MAGIC or physical != position + at or stop > length:
+            break
+        if sys_flag & _IPV6:
+            body += 12 * ((sys_flag >> 4 & 1) + (sys_flag >> 5 & 1))
+            body_length = int.from_bytes(data[body - 4 : body], "big", signed=True)
+        tail = body + body_length
+        if body_length < 0 or tail + 3 > stop or (check_crc and crc32(view[body:tail]) & 0x7FFFFFFF != crc):
+            break
+        properties = tail + data[tail] + 3
+        if properties > stop or data[tail] > 127 or stop - properties > 32767:
+            break
+        if (data[properties - 2] << 8) | data[properties - 1] != stop - properties:
+            break
+        if ((position + tail) ^ (position + stop - 1)) & page_mask and (
+            has_lost_page(data, tail + 1, properties - 2, position, page_bytes)
+            or has_lost_page(data, properties, stop, position, page_bytes)
+        ):
+            break
+        last = at
+        count += 1
+        at = stop
+    return at, count, last
+
+
+def has_lost_page(data: bytes, start: int, stop: int, position: int, page_bytes: int) -> bool:
+    """Whether some page holds nothing but zeros of the text `data[start:stop]`. `data[0]` stands at `position`."""
+    at = start
+    while at < stop:
+        piece_end = min(at + page_bytes - (position + at) % page_bytes, stop)
+        if not any(data[at:piece_end]):
+            return True
+        at = piece_end
+    return False
+
+
+def check_slowly(
+    files: FileSequence, position: int, *, page_bytes: int = 4096, check_crc: bool = True
+) -> CorruptRecord | None:
+    """What is wrong with the record at `position`; None when it is a good one, or when nothing was ever written."""
+    base = files.base_of(position)
+    left = base + files.file_bytes - position
+    head = files.read(position, min(left, 8))
+    if not any(head):
+        return None
+    size, magic = _SIZE_AND_MAGIC.unpack(head) if len(head) == 8 else (0, 0)
+    if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2):
+        return CorruptRecord("magic", position + 4, f"{RECORD_MAGIC:#010x}", f"{magic:#010x}")
+    if not RECORD_BYTES_MIN <= size <= left:
+        return CorruptRecord("total size", position, f"{RECORD_BYTES_MIN} .. {left}", size)
+    data = files.read(position, size)
+    try:
+        record = decode_record(data, base=position, check_crc=check_crc)
+    except CorruptRecord as error:
+        return error
+    if record.physical_offset != position:
+        return CorruptRecord("physical offset", position + 28, position, record.physical_offset)
+    texts = size - len(record.properties)
+    topic = texts - 2 - len(record.topic.encode())
+    if has_lost_page(data, topic, texts - 2, position, page_bytes) or has_lost_page(
+        data, texts, size, position, page_bytes
+    ):
+        return CorruptRecord("properties", position, "bytes as they were written", "a lost page of zeros")
+    return None
+
+
+def find_next_record(files: FileSequence, position: int, *, page_bytes: int = 4096) -> tuple[int, TimestampMs] | None:
+    """The first good record behind `position`, with its store time: does anything follow the damage?"""
+    for base in files.bases:
+        if base + files.file_bytes <= position or files.file(base).size_bytes != files.file_bytes:
+            continue
+        for at in _places_of_magic(files, base, max(base, position + 1)):
+            if check_slowly(files, at, page_bytes=page_bytes) is None:
+                return at, _store_time(files, at)
+    return None
+
+
+def _places_of_magic(files: FileSequence, base: int, start: int) -> Iterator[int]:
+    """Positions in one file where a record could begin, by its magic."""
+    end = base + min(files.file(base).data_end(), files.file_bytes)
+    at = start
+    while at < end:
+        data = files.read(at, min(SCAN_CHUNK_BYTES, end - at))
+        found = data.find(_MAGIC_BYTES)
+        while found >= 0:
+            if at + found - 4 >= start:
+                yield at + found - 4
+            found = data.find(_MAGIC_BYTES, found + 1)
+        at += max(1, len(data) - 3) if at + len(data) < end else len(data)
+
+
+def _store_time(files: FileSequence, position: int) -> TimestampMs:
+    head = files.read(position, 76)
+    sys_flag = int.from_bytes(head[36:40], "big")
+    return TimestampMs(_INT64.unpack_from(head, 68 if sys_flag & SYS_FLAG_BORN_IPV6 else 56)[0])

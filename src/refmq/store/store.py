@@ -1,0 +1,338 @@
+"""The reference store: the `MessageStore` that can be read beside spec/StoreRecovery.tla.
+
+The work is done in the modules of the steps; this one holds the state of the store as a whole: is it running, may it
+accept, has a flush failed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from refmq.errors import DiskError, DiskFailed, DiskFull, UsageError
+from refmq.model.disk import Disk, DiskLock
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.step import Event
+from refmq.store.api import (
+    BatchToStore,
+    Boundary,
+    Dispatched,
+    GetResult,
+    LogPiece,
+    MatchAll,
+    MessageFilter,
+    MessageToStore,
+    PutResult,
+    PutStatus,
+    QueryResult,
+    QueueId,
+    QueueUnit,
+    RecoveryReport,
+)
+from refmq.store.append import Refused, append_batch, append_message
+from refmq.store.clean import Pressure, disk_pressure, expire_files
+from refmq.store.commit_log import LOG_DIRECTORY
+from refmq.store.config import FlushMode, StoreConfig
+from refmq.store.consume_queue import QUEUE_DIRECTORY
+from refmq.store.dispatch import dispatch_up_to
+from refmq.store.flush import (
+    FlushClock,
+    commit_pages_due,
+    flush_log,
+    flush_queues,
+    log_flush_pages_due,
+    queue_flush_pages_due,
+    write_checkpoint,
+)
+from refmq.store.get import get_message, query_by_key, units_from
+from refmq.store.parts import Emit, FilterBitmap, Parts
+from refmq.store.recover import ABORT_FILE, DISPATCH_AT_ONCE, recover
+from refmq.store.time_search import offset_by_time, unit_store_time
+
+LOCK_FILE = "lock"
+
+
+class ReferenceStore:
+    """A store over a disk. See `refmq.store.api.MessageStore` for what its calls promise."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        config: StoreConfig | None = None,
+        *,
+        emit: Emit | None = None,
+        filter_bitmap: FilterBitmap | None = None,
+    ) -> None:
+        """`emit` gets one event for every step taken. `filter_bitmap` computes what goes to the extension files."""
+        self.config = config or StoreConfig()
+        self._disk = disk
+        self._emit = emit
+        self._filter_bitmap = filter_bitmap
+        self._parts: Parts | None = None
+        self._lock: DiskLock | None = None
+        self._clock = FlushClock()
+        self._failure: DiskError | None = None
+        self._pressure = Pressure()
+        self._is_maintaining = False
+        self._wants_checkpoint = False
+
+    @property
+    def parts(self) -> Parts:
+        """Log, queues and index; for tools that look inside."""
+        if self._parts is None:
+            raise UsageError("the store is not started")
+        return self._parts
+
+    # --- life --------------------------------------------------------------------------------------------------------
+
+    async def start(self, now_ms: TimestampMs) -> RecoveryReport:
+        if self._parts is not None:
+            raise UsageError("the store is started already")
+        lock = self._disk.lock(LOCK_FILE)
+        parts = Parts.over(self._disk, self.config, self._emit, self._filter_bitmap)
+        try:
+            for directory in (LOG_DIRECTORY, QUEUE_DIRECTORY):
+                if not self._disk.is_directory(directory):
+                    self._disk.make_directory(directory)
+                    parts.names.made(directory)
+            report = await recover(parts, now_ms)
+        except BaseException:
+            parts.close()
+            lock.release()
+            raise
+        self._parts, self._lock, self._failure = parts, lock, None
+        self._clock.start(now_ms)
+        self._pressure = disk_pressure(parts)
+        return report
+
+    async def stop(self, now_ms: TimestampMs) -> None:
+        parts = self.parts
+        if self._is_maintaining:
+            raise UsageError("the store is stopped while `maintain` is under way")
+        self._is_maintaining = True  # nothing is accepted from here on
+        try:
+            if self._failure is not None:
+                raise self._failure
+            parts.log.commit()
+            await flush_log(parts)
+            while parts.dispatched_to < parts.log.readable and dispatch_up_to(
+                parts, parts.log.readable, DISPATCH_AT_ONCE
+            ):
+                pass
+            if parts.dispatched_to == parts.log.wrote and await write_checkpoint(parts, is_clean=True):
+                self._disk.remove(ABORT_FILE)
+                parts.names.changed("")
+                await parts.names.flush("")
+                if parts.emit is not None:
+                    parts.emit(Event("StopStore", a=parts.log.wrote))
+        finally:
+            parts.close()
+            assert self._lock is not None
+            self._lock.release()
+            self._parts = self._lock = None
+            self._is_maintaining = False
+
+    # --- write -------------------------------------------------------------------------------------------------------
+
+    @property
+    def accepts_puts(self) -> bool:
+        return (
+            self._parts is not None
+            and self._failure is None
+            and not self._pressure.is_full
+            and not self._parts.config.is_slave
+        )
+
+    def put(self, message: MessageToStore, now_ms: TimestampMs) -> PutResult:
+        if self._parts is None or not self.accepts_puts:
+            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+        try:
+            return append_message(self._parts, message, now_ms)
+        except Refused as refused:
+            return PutResult(refused.status)
+        except DiskError as error:
+            return self._put_failed(error)
+
+    def put_batch(self, batch: BatchToStore, now_ms: TimestampMs) -> PutResult:
+        if self._parts is None or not self.accepts_puts:
+            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+        try:
+            return append_batch(self._parts, batch, now_ms)
+        except Refused as refused:
+            return PutResult(refused.status)
+        except DiskError as error:
+            return self._put_failed(error)
+
+    def _put_failed(self, error: DiskError) -> PutResult:
+        """No room is over when there is room again; anything else is the end of accepting."""
+        if not isinstance(error, DiskFull):
+            self._failure = error
+        return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+
+    def ack_put(self, result: PutResult) -> PutStatus:
+        status = PutStatus.PUT_OK
+        must_wait = self.config.flush_mode is FlushMode.SYNC
+        if self._failure is not None or (must_wait and self.flushed_to < result.durable_at):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        if self._emit is not None:
+            self._emit(
+                Event(
+                    "AckPut",
+                    "",
+                    result.topic,
+                    result.queue_id,
+                    result.physical_offset,
+                    result.queue_offset,
+                    result.fingerprint,
+                    status,
+                )
+            )
+        return status
+
+    async def flush(self) -> PhysicalOffset:
+        parts = self.parts
+        if self._failure is not None:
+            raise self._failure
+        parts.log.commit()
+        try:
+            return await flush_log(parts)
+        except DiskFailed as error:
+            if not self.config.ignore_flush_failure:
+                self._failure = error
+                raise
+            parts.log.files.flushed = parts.log.files.wrote
+            return parts.log.flushed
+
+    def dispatch(self, count_max: int) -> tuple[Dispatched, ...]:
+        return dispatch_up_to(self.parts, self.parts.dispatch_bound, count_max)
+
+    async def maintain(self, now_ms: TimestampMs) -> None:
+        parts, clock = self.parts, self._clock
+        if self._is_maintaining or self._failure is not None:
+            return
+        self._is_maintaining = True
+        try:
+            await self._maintain(parts, clock, now_ms)
+        except DiskFailed as error:
+            if not self.config.ignore_flush_failure:
+                self._failure = error
+                raise
+        finally:
+            self._is_maintaining = False
+
+    async def _maintain(self, parts: Parts, clock: FlushClock, now_ms: TimestampMs) -> None:
+        pages = commit_pages_due(parts.config, clock, now_ms)
+        if pages is not None:
+            clock.commit_ms = now_ms
+            clock.commit_thorough_ms = now_ms if pages == 0 else clock.commit_thorough_ms
+            parts.log.commit(pages)
+        pages = log_flush_pages_due(parts.config, clock, now_ms)
+        if parts.config.flush_mode is FlushMode.SYNC:
+            pages = 0  # what nobody waits for is made durable at once as well
+        if pages is not None:
+            clock.log_ms = now_ms
+            clock.log_thorough_ms = now_ms if pages == 0 else clock.log_thorough_ms
+            if parts.log.pages_to_flush() >= pages and parts.log.flushed < parts.log.readable:
+                await flush_log(parts)
+        pages = queue_flush_pages_due(parts.config, clock, now_ms)
+        if self._wants_checkpoint:
+            pages = 0
+        if pages is not None:
+            clock.queue_ms = now_ms
+            if pages:
+                await flush_queues(parts, pages)
+            else:
+                clock.queue_thorough_ms = now_ms
+                self._wants_checkpoint = False
+                await write_checkpoint(parts)
+
+    async def clean(self, now_ms: TimestampMs, local_hour: int) -> int:
+        parts = self.parts
+        self._pressure = disk_pressure(parts)
+        return await expire_files(parts, now_ms, local_hour, self._pressure)
+
+    # --- read --------------------------------------------------------------------------------------------------------
+
+    def get_message(
+        self,
+        topic: str,
+        queue_id: int,
+        queue_offset: QueueOffset,
+        count_max: int,
+        message_filter: MessageFilter = MatchAll,
+    ) -> GetResult:
+        return get_message(self.parts, topic, queue_id, queue_offset, count_max, message_filter)
+
+    def min_offset(self, topic: str, queue_id: int) -> QueueOffset:
+        queue = self.parts.queues.get((topic, queue_id))
+        return queue.min_offset if queue is not None else QueueOffset(0)
+
+    def max_offset(self, topic: str, queue_id: int) -> QueueOffset:
+        queue = self.parts.queues.get((topic, queue_id))
+        return queue.end if queue is not None else QueueOffset(0)
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: TimestampMs, boundary: Boundary) -> QueueOffset:
+        return offset_by_time(self.parts, topic, queue_id, timestamp_ms, boundary)
+
+    def store_time(self, topic: str, queue_id: int, queue_offset: QueueOffset) -> TimestampMs:
+        queue = self.parts.queues.get((topic, queue_id))
+        return unit_store_time(self.parts, queue, queue_offset) if queue is not None else TimestampMs(-1)
+
+    def units(self, topic: str, queue_id: int, queue_offset: QueueOffset, count_max: int) -> tuple[QueueUnit, ...]:
+        return units_from(self.parts, topic, queue_id, queue_offset, count_max)
+
+    def message_at(self, physical_offset: PhysicalOffset) -> bytes | None:
+        return self.parts.log.record_at(physical_offset)
+
+    def query_by_key(
+        self, topic: str, key: str, count_max: int, begin_ms: TimestampMs, end_ms: TimestampMs
+    ) -> QueryResult:
+        return query_by_key(self.parts, topic, key, count_max, begin_ms, end_ms)
+
+    def queues(self) -> tuple[QueueId, ...]:
+        return tuple(QueueId(topic, queue_id) for topic, queue_id in sorted(self.parts.queues))
+
+    # --- the log as replication sees it ------------------------------------------------------------------------------
+
+    @property
+    def log_min(self) -> PhysicalOffset:
+        return self.parts.log.log_min
+
+    @property
+    def log_max(self) -> PhysicalOffset:
+        return self.parts.log.readable
+
+    @property
+    def flushed_to(self) -> PhysicalOffset:
+        return self.parts.log.flushed
+
+    @property
+    def dispatched_to(self) -> PhysicalOffset:
+        return self.parts.dispatched_to
+
+    def read_log(self, physical_offset: PhysicalOffset, length_max: int) -> LogPiece | None:
+        data = self.parts.log.read_up_to(physical_offset, length_max)
+        return LogPiece(physical_offset, data) if data else None
+
+    def append_log(self, piece: LogPiece) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self.parts.log.append_raw(piece.physical_offset, piece.data)
+
+    # --- administration ----------------------------------------------------------------------------------------------
+
+    def set_slave(self, is_slave: bool) -> None:
+        self.parts.config = replace(self.parts.config, is_slave=is_slave)
+
+    def delete_topic(self, topic: str) -> int:
+        parts = self.parts
+        keys = [key for key in parts.queues if key[0] == topic]
+        for key in keys:
+            parts.forget_queue(key)
+        for key in [key for key in parts.queue_offsets if key[0] == topic]:
+            del parts.queue_offsets[key]
+        directory = f"{QUEUE_DIRECTORY}/{topic}"
+        if keys and self._disk.is_directory(directory) and not self._disk.list(directory):
+            self._disk.remove(directory)
+            parts.names.changed(QUEUE_DIRECTORY)
+        self._wants_checkpoint = True
+        return len(keys)
