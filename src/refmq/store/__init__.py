@@ -25,6 +25,7 @@ from refmq.store.api import (
     RecoveryReport,
 )
 from refmq.store.config import FlushMode, OnDamage, StoreConfig
+from refmq.store.store import ReferenceStore
 
 __all__ = [
     "BatchToStore",
@@ -46,5 +47,6 @@ __all__ = [
     "QueueId",
     "QueueUnit",
     "RecoveryReport",
+    "ReferenceStore",
     "StoreConfig",
 ]

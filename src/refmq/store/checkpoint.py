@@ -64,8 +64,8 @@ class Checkpoint:
     """What the file says. `durable` is None when the block is missing, torn or older than the stamps."""
 
     log_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - a NewType is no call
-    queue_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009
-    index_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009
+    queue_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - the same
+    index_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - the same
     durable: Durable | None = None
 
     @property

@@ -39,7 +39,7 @@ class Parts:
     queue_sum: int = 0
     """Sum of the ends of all queues. The checkpoint remembers it: a queue that lost units shows."""
     dispatched_to: PhysicalOffset = PhysicalOffset(0)  # noqa: RUF009 - a NewType is no call
-    dispatched_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009
+    dispatched_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - the same
     """Store time of the newest dispatched record."""
 
     @classmethod
