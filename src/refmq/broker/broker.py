@@ -17,6 +17,7 @@ from refmq.broker.filters import FilterFile, bury_group, from_file
 from refmq.broker.pull_hold import PullHold
 from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.state import BrokerState
+from refmq.broker.stats import StatsTable
 from refmq.broker.topics import SendCreation, TopicTable
 from refmq.broker.world import Engine, World
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
@@ -27,6 +28,7 @@ from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import oneway
 from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import encode_header
+from refmq.store.config import StoreConfig
 
 TOPICS_FILE = "topics.json"
 GROUPS_FILE = "subscriptionGroup.json"
@@ -34,9 +36,7 @@ OFFSETS_FILE = "consumerOffset.json"
 FILTERS_FILE = "consumerFilter.json"
 
 
-def start_state(
-    config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks, now_ms: TimestampMs
-) -> BrokerState:
+def start_state(config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks, now_ms: TimestampMs) -> BrokerState:
     """The state of a broker that starts, from the config files that it has. `WireError` when one makes no sense."""
 
     def topics_of(text: bytes) -> TopicConfigSerializeWrapper:
@@ -50,9 +50,7 @@ def start_state(
     return BrokerState(
         config=config,
         topics=topics.start_topics(config, topics_of(topics_text) if topics_text else None, now_ms),
-        groups=groups.start_groups(
-            decode_body(SubscriptionGroupWrapper, groups_text) if groups_text else None, now_ms
-        ),
+        groups=groups.start_groups(decode_body(SubscriptionGroupWrapper, groups_text) if groups_text else None, now_ms),
         clients=clients.ClientTable(),
         offsets=offsets.load_offsets(decode_body(ConsumerOffsets, offsets_text) if offsets_text else None),
         locks=locks,
@@ -63,18 +61,31 @@ def start_state(
 class Broker:
     """One broker."""
 
-    def __init__(self, state: BrokerState, engine: Engine, world: World, store_host: HostAddress) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        store_config: StoreConfig,
+        engine: Engine,
+        world: World,
+        store_host: HostAddress,
+    ) -> None:
         self.state = state
+        self.store_config = store_config
         self.engine = engine
         self.world = world
         self.store_host = store_host
         """This broker's address as records carry it."""
         self.hold = PullHold()
+        self.stats = StatsTable()
         self.started_ms = world.now_ms()
 
     @property
     def config(self) -> BrokerConfig:
         return self.state.config
+
+    @property
+    def is_slave(self) -> bool:
+        return self.store_config.is_slave
 
     # --- topics --------------------------------------------------------------------------------------------------
 

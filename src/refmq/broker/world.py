@@ -59,6 +59,14 @@ class World(Protocol):
 
     def now_ms(self) -> TimestampMs: ...
 
+    def local_time(self, at_ms: TimestampMs) -> str:
+        """A time as people at the broker's place read it: `yyyy-MM-dd HH:mm:ss,SSS`."""
+        ...
+
+    def disk_used_ratio(self) -> float:
+        """How full the store's disk is, 0 to 1."""
+        ...
+
     def random_below(self, bound: int) -> int:
         """A number in [0, bound)."""
         ...

@@ -39,9 +39,7 @@ def handle(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer | Awa
     """Serves one request, or says that nobody here does."""
     handler = HANDLERS.get(command.code)
     if handler is None:
-        return refuse(
-            command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported"
-        )
+        return refuse(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
     return handler(broker, peer, command)
 
 

@@ -19,14 +19,13 @@ from refmq.broker.handlers._registry import FAQ, Answer, handles, refuse
 from refmq.broker.pull_hold import HeldPull
 from refmq.broker.topics import OFFSET_MOVED_TOPIC
 from refmq.broker.world import Peer
-from refmq.model.ids import QueueOffset, TimestampMs
+from refmq.model.ids import MessageQueue, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import SubscriptionGroupConfig
 from refmq.protocol.bodies.heartbeat import MessageModel, SubscriptionData
-from refmq.protocol.bodies.offsets import OffsetMovedEvent
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
-from refmq.protocol.headers.codec import decode_header, encode_header
+from refmq.protocol.headers.codec import Int64, decode_header, encode_header
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from refmq.protocol.record import decode_properties, join_properties
 from refmq.store.api import ExtTest, GetResult, GetStatus, MatchAll, MessageFilter, MessageToStore, QueueId
@@ -59,6 +58,16 @@ class Allowed:
 
     group: SubscriptionGroupConfig
     message_filter: MessageFilter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetMovedEvent:
+    """The body of a message in OFFSET_MOVED_EVENT."""
+
+    consumer_group: str
+    message_queue: MessageQueue
+    offset_request: Int64
+    offset_new: Int64
 
 
 @handles(RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE)
@@ -136,7 +145,8 @@ def _answer(
         max_offset=result.max_offset,
     )
     if code is ResponseCode.SUCCESS:
-        broker.stats.count_get(header.consumer_group, header.topic, len(result.records), result.size_bytes)
+        cluster = broker.config.broker_cluster_name
+        broker.stats.count_get(cluster, header.consumer_group, header.topic, len(result.records), result.size_bytes)
     elif code is ResponseCode.PULL_OFFSET_MOVED:
         broker.world.spawn(_offset_moved(broker, header, result), "offset moved event")
     return response(command, code, encode_header(fields), b"".join(result.records), remark=result.status.name)
@@ -144,9 +154,11 @@ def _answer(
 
 async def _offset_moved(broker: Broker, header: PullMessageRequest, result: GetResult) -> None:
     """Stores a note that a consumer was somewhere else than its queue."""
-    event = OffsetMovedEvent.of(
-        header.consumer_group, header.topic, broker.config.broker_name, header.queue_id,
-        header.queue_offset, result.next_offset,
+    event = OffsetMovedEvent(
+        consumer_group=header.consumer_group,
+        message_queue=MessageQueue(header.topic, broker.config.broker_name, header.queue_id),
+        offset_request=header.queue_offset,
+        offset_new=result.next_offset,
     )
     properties = {"TAGS": header.consumer_group, "KEYS": header.consumer_group, "DELAY": "0"}
     await broker.engine.put(
@@ -268,6 +280,4 @@ def _sql_filter(broker: Broker, data: FilterData) -> MessageFilter:
     test = None
     if broker.config.enable_calc_filter_bit_map:
         test = ExtTest(data.bit_positions, broker.state.filters.bloom.bit_count, data.born_ms)
-    return MessageFilter(
-        ext_test=test, matches_properties=lambda wire: matches(data.compiled, decode_properties(wire))
-    )
+    return MessageFilter(ext_test=test, matches_properties=lambda wire: matches(data.compiled, decode_properties(wire)))

@@ -13,6 +13,7 @@ from refmq.broker.broker import Broker
 from refmq.broker.config import PERM_WRITE
 from refmq.broker.handlers._registry import FAQ, handles, refuse
 from refmq.broker.hosts import host_of
+from refmq.broker.put import delay_level, put_with_properties, send_half, waits_for_flush
 from refmq.broker.topics import (
     NOT_SENDABLE,
     RETRY_PREFIX,
@@ -29,20 +30,11 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse, decode_send_header
-from refmq.protocol.record import (
-    SYS_FLAG_MULTI_TAGS,
-    SYS_FLAG_TRANSACTION,
-    TRANSACTION_COMMIT,
-    TRANSACTION_NONE,
-    join_properties,
-    parse_properties,
-)
+from refmq.protocol.record import SYS_FLAG_MULTI_TAGS, join_properties, parse_properties
 from refmq.protocol.versions import V3_4_9
 from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
 
 PROPERTY_CLUSTER: Final = "CLUSTER"
-PROPERTY_WAIT: Final = "WAIT"
-PROPERTY_DELAY: Final = "DELAY"
 PROPERTY_TRANSACTION: Final = "TRAN_MSG"
 
 RANDOM_QUEUE_BOUND: Final = 99_999_999
@@ -57,7 +49,7 @@ STORED_CODES: Final = {
 """The message is in the log: these answers carry its place."""
 
 
-class Refused(Exception):  # noqa: N818 - never leaves this module: the way out of a chain of checks
+class Refused(Exception):
     """A check failed. Carries the answer."""
 
     def __init__(self, code: ResponseCode, remark: str) -> None:
@@ -70,9 +62,7 @@ class Refused(Exception):  # noqa: N818 - never leaves this module: the way out 
 async def send_message(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """Stores one message or a batch."""
     header = decode_send_header(command)
-    common = SendMessageResponse(
-        region=broker.config.region_id, trace_on="true" if broker.config.trace_on else "false"
-    )
+    common = SendMessageResponse(region=broker.config.region_id, trace_on="true" if broker.config.trace_on else "false")
     try:
         topic = await check_send(broker, peer, header)
         if header.batch:
@@ -94,8 +84,10 @@ def _answer(
 ) -> RemotingCommand:
     code = STORED_CODES.get(result.status)
     if code is None:
+        broker.stats.put_failed_total += 1
         refusal = store_refusal(broker, result.status)
         return refuse(command, refusal.code, refusal.remark, encode_header(common))
+    broker.stats.count_put(broker.config.broker_cluster_name, result.topic, result.count, result.size_bytes)
     fields = replace(common, msg_id=result.message_id, queue_id=queue_id, queue_offset=result.queue_offset)
     return response(command, code, encode_header(fields))
 
@@ -106,14 +98,14 @@ def store_refusal(broker: Broker, status: PutStatus) -> Refused:
         case PutStatus.CREATE_MAPEDFILE_FAILED:
             return Refused(ResponseCode.SYSTEM_ERROR, "create mapped file failed, server is busy or broken.")
         case PutStatus.MESSAGE_ILLEGAL | PutStatus.PROPERTIES_SIZE_EXCEEDED:
-            limit = broker.message_bytes_max
+            limit = broker.store_config.message_bytes_max
             return Refused(
                 ResponseCode.MESSAGE_ILLEGAL,
                 "the message is illegal, maybe msg body or properties length not matched. "
                 f"msg body length limit {limit}B, msg properties length limit 32KB.",
             )
         case PutStatus.SERVICE_NOT_AVAILABLE:
-            ratio = broker.disk_used_ratio()
+            ratio = broker.world.disk_used_ratio()
             return Refused(
                 ResponseCode.SERVICE_NOT_AVAILABLE,
                 "service not available now. It may be caused by one of the following reasons: the broker's disk is "
@@ -121,9 +113,7 @@ def store_refusal(broker: Broker, status: PutStatus) -> Refused:
                 "message store has been shut down, etc.",
             )
         case PutStatus.OS_PAGECACHE_BUSY:
-            return Refused(
-                ResponseCode.SYSTEM_ERROR, "[PC_SYNCHRONIZED]broker busy, start flow control for a while"
-            )
+            return Refused(ResponseCode.SYSTEM_ERROR, "[PC_SYNCHRONIZED]broker busy, start flow control for a while")
         case _:
             return Refused(ResponseCode.SYSTEM_ERROR, "UNKNOWN_ERROR")
 
@@ -196,27 +186,8 @@ async def _put_single(
         reconsume_times=header.reconsume_times or 0,
     )
     if is_transactional:
-        return await broker.transactions.send_half(message, properties)
+        return await send_half(broker, message, properties)
     return await put_with_properties(broker, message, properties)
-
-
-async def put_with_properties(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
-    """Stores a message with live properties: they decide about its delay and about what the answer waits for."""
-    level = delay_level(message.sys_flag, properties)
-    wait = properties.get(PROPERTY_WAIT, "true").lower() != "false"
-    if level == 0:
-        # A delayed message keeps it, because the store writes the properties anew: as upstream does.
-        properties = {name: value for name, value in properties.items() if name != PROPERTY_WAIT}
-    text = join_properties(properties).encode()
-    return await broker.engine.put(replace(message, properties=text, delay_level=level), wait_durable=wait)
-
-
-def delay_level(sys_flag: int, properties: dict[str, str]) -> int:
-    """The level that a message asks for; half messages and rollbacks are never delayed."""
-    if sys_flag & SYS_FLAG_TRANSACTION not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
-        return 0
-    text = properties.get(PROPERTY_DELAY, "0")
-    return max(0, int(text)) if text.isascii() and text.lstrip("-").isdigit() and len(text) <= 10 else 0
 
 
 async def _or_dead_letter(
@@ -226,9 +197,7 @@ async def _or_dead_letter(
     group_name = header.topic[len(RETRY_PREFIX) :]
     group = broker.group(group_name)
     if group is None:
-        raise Refused(
-            ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group_name} {FAQ}"
-        )
+        raise Refused(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, f"subscription group not exist, {group_name} {FAQ}")
     retries_max = group.retry_max_times
     if command.version >= V3_4_9 and header.max_reconsume_times is not None:
         retries_max = header.max_reconsume_times
@@ -263,5 +232,4 @@ async def _put_batch(
         reconsume_times=header.reconsume_times or 0,
         delay_level=delay_level(header.sys_flag, properties),
     )
-    wait = properties.get(PROPERTY_WAIT, "true").lower() != "false"
-    return await broker.engine.put_batch(batch, wait_durable=wait)
+    return await broker.engine.put_batch(batch, wait_durable=waits_for_flush(properties))
