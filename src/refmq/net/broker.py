@@ -250,7 +250,7 @@ class BrokerNode:
 
     async def _clean(self) -> None:
         now_ms = self.now_ms()
-        self.store.clean(now_ms, time.localtime(now_ms / 1000).tm_hour)
+        await self.store.clean(now_ms, time.localtime(now_ms / 1000).tm_hour)
 
     async def _sample(self, period: Period) -> None:
         self.broker.stats.sample(period, self.now_ms())

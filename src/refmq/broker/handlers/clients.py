@@ -1,4 +1,4 @@
-"""Clients and their groups: 34 HEART_BEAT, 35 UNREGISTER_CLIENT, 38 GET_CONSUMER_LIST_BY_GROUP, 46 CHECK_CLIENT_CONFIG."""
+"""Clients and their groups: heartbeats (34), leaving (35), members of a group (38), is an expression legal (46)."""
 
 from __future__ import annotations
 
