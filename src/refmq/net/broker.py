@@ -85,7 +85,7 @@ class BrokerNode:
         )
         self._broker: Broker | None = None
         self._engine: ReferenceEngine | None = None
-        self._registration = Registration(self)
+        self._registration: Registration | None = None
         self._known: set[int] = set()
         """Connections that have sent something: their end matters to the broker."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -105,6 +105,11 @@ class BrokerNode:
         assert self._engine is not None, "the broker is started first"
         return self._engine
 
+    @property
+    def registration(self) -> Registration:
+        assert self._registration is not None, "the broker is started first"
+        return self._registration
+
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def start(self, host: str) -> tuple[str, int]:
@@ -122,11 +127,12 @@ class BrokerNode:
         self._config = replace(self._config, listen_port=port)
         state = start_state(self._config, files, self._start_locks(had_a_life), self.now_ms())
         self._broker = Broker(state, self._store_config, self._engine, self, host_of(self._config.address))
+        self._registration = Registration(self._broker)
         self._engine.start()
         self._watch(main.failure, self._engine.failed)
         await self._start_fast_port(fast, host, port)
         self._start_timers()
-        await self._registration.register_all()
+        await self.registration.register_all()
         return address, port
 
     def _start_locks(self, had_a_life: bool) -> QueueLocks:
@@ -152,7 +158,7 @@ class BrokerNode:
             answer_held(self.broker, pull)
         for server in self._servers:
             await server.close(timeout_s / 4)
-        await self._registration.unregister_all(timeout_s / 4)
+        await self.registration.unregister_all(timeout_s / 4)
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -213,7 +219,7 @@ class BrokerNode:
         for period, (period_ms, _) in SAMPLING.items():
             self.every(period_ms / 1000, partial(self._sample, period))
         register_s = min(max(config.register_name_server_period, 10_000), 60_000) / 1000
-        self.every(register_s, self._registration.register_all, first_s=10.0)
+        self.every(register_s, self.registration.register_all, first_s=10.0)
 
     def every(self, period_s: float, work: Callable[[], Awaitable[None]], *, first_s: float | None = None) -> None:
         """Runs something again and again. An error is reported and the next turn comes all the same."""
@@ -286,7 +292,7 @@ class BrokerNode:
                 raise
 
     async def register(self, topic: str | None = None) -> None:
-        await (self._registration.register_all() if topic is None else self._registration.register_topic(topic))
+        await (self.registration.register_all() if topic is None else self.registration.register_topic(topic))
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = self._loop.create_task(work, name=name)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import crc32
 
+from refmq.broker.broker import Broker
 from refmq.broker.config import PERM_READ_WRITE, BrokerConfig
 from refmq.broker.topics import apply_order_config
 from refmq.errors import RefmqError
@@ -20,9 +21,6 @@ from refmq.protocol.command import RemotingCommand, request
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
 
-if TYPE_CHECKING:
-    from refmq.net.broker import BrokerNode
-
 HA_PORT_ABOVE: Final = 1
 """Where slaves would connect: always the next port, whatever the file says (4.9.8)."""
 
@@ -32,13 +30,13 @@ log = logging.getLogger("refmq.broker")
 class Registration:
     """Keeps the nameservers informed. A nameserver that does not answer costs a log line and nothing else."""
 
-    def __init__(self, node: BrokerNode) -> None:
-        self._node = node
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._client = Client()
 
     async def register_all(self) -> None:
         """Tells every nameserver about all topics, and takes the order flags from the first that answers."""
-        wrapper = self._node.broker.state.topics.wrapper()
+        wrapper = self._broker.state.topics.wrapper()
         answers = await self._tell(self._register_command(wrapper))
         for answer in answers:
             if answer.code == ResponseCode.SUCCESS:
@@ -47,14 +45,14 @@ class Registration:
 
     async def register_topic(self, name: str) -> None:
         """Tells every nameserver about one topic that an administrator changed."""
-        table = self._node.broker.state.topics
+        table = self._broker.state.topics
         topic = table.get(name)
         topics = {} if topic is None else {name: topic}
         wrapper = TopicConfigSerializeWrapper(data_version=table.version, topic_config_table=topics)
         await self._tell(self._register_command(wrapper))
 
     async def unregister_all(self, timeout_s: float) -> None:
-        config = self._node.broker.config
+        config = self._broker.config
         header = UnregisterBrokerRequest(
             broker_name=config.broker_name,
             broker_addr=config.address,
@@ -65,7 +63,7 @@ class Registration:
         await self._client.close(timeout_s)
 
     def _register_command(self, wrapper: TopicConfigSerializeWrapper) -> RemotingCommand:
-        config = self._node.broker.config
+        config = self._broker.config
         body = encode_register_broker_body(
             RegisterBrokerBody(topic_config_serialize_wrapper=_with_broker_perm(wrapper, config)),
             compressed=config.compressed_register,
@@ -84,7 +82,7 @@ class Registration:
 
     async def _tell(self, command: RemotingCommand, timeout_s: float | None = None) -> list[RemotingCommand]:
         """The answers of the nameservers that gave one, in their order in the configuration."""
-        config = self._node.broker.config
+        config = self._broker.config
         addresses = [address.strip() for address in config.namesrv_addr.split(";") if address.strip()]
         limit_s = config.register_broker_timeout_mills / 1000 if timeout_s is None else timeout_s
         answers = await asyncio.gather(*(self._ask(address, command, limit_s) for address in addresses))
@@ -101,8 +99,8 @@ class Registration:
         if not answer.body:
             return
         ordered = decode_body(KVTable, answer.body).table
-        broker = self._node.broker
-        table = apply_order_config(broker.state.topics, ordered, self._node.now_ms())
+        broker = self._broker
+        table = apply_order_config(broker.state.topics, ordered, broker.world.now_ms())
         if table is not broker.state.topics:
             broker.state = replace(broker.state, topics=table)
             await broker.save_topics()
