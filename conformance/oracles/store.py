@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from conformance.base import Violation
 from conformance.oracles.store_events import (
     AckPut,
     Checkpoint,
+    Damaged,
     DeleteTopic,
     ExpireFile,
     Failed,
@@ -46,7 +48,7 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
     promised: dict[int, Stored] = {}  # what must be found from now on
     powerproof: dict[int, Stored] = {}  # ... even after a power loss
     stored: dict[int, Stored] = {}
-    log_min = 0
+    log_min = reachable = 0  # as in `retention_prefix`
     for event, seen in enumerate(observations):
         match seen:
             case Stored():
@@ -67,14 +69,22 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
             case ProcessCrash():
                 # Written bytes survive, so everything that the store called stored is promised.
                 promised |= stored
+            case ExpireFile(interrupted=True):
+                reachable = max(reachable, _reachable_min(seen))
             case ExpireFile():
-                log_min = max(log_min, min(seen.begins_after, default=log_min))
+                log_min = reachable = max(log_min, min(seen.begins_after, default=log_min))
             case Readout():
-                log_min = max(log_min, seen.log_min)
+                log_min = reachable = max(log_min, min(seen.log_min, reachable))
                 at = {record.physical_offset: record for record in seen.records}
-                stored = {_number(record): _stored(record) for record in seen.records}
+                stored = {
+                    number: where
+                    for number, where in stored.items()
+                    if seen.hides_unwritten and where.physical_offset >= seen.log_max
+                } | {_number(record): _stored(record) for record in seen.records}
                 for number, where in promised.items():
-                    if where.physical_offset < log_min:
+                    if where.physical_offset < log_min or (
+                        seen.hides_unwritten and where.physical_offset >= seen.log_max
+                    ):
                         continue
                     record = at.get(where.physical_offset)
                     if record is None or _number(record) != number:
@@ -273,7 +283,7 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
                     "IndexFindsEveryKey", f"key {key} of {topic} finds {found}: not in order, or twice", event
                 )
         for record in seen.records:
-            for key in record.keys:
+            for key in record.keys if record.physical_offset < seen.dispatched_to else ():
                 window = seen.by_key_around.get((record.topic, key, record.store_ms))
                 if window is not None and record.physical_offset not in window:
                     yield Violation(
@@ -337,24 +347,42 @@ def _search(queue: Queue, times: list[int], at_ms: int, boundary: str) -> int:
 
 def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]:
     """Cleaning removes the oldest files only, never a hole in the middle, never the last, never one too young."""
-    log_min = 0
+    log_min = reachable = 0  # where the log begins; where it may begin, if cleaning was interrupted
+    after_power_loss = False  # a file whose name was never flushed may be gone; AckedSurvives knows if it mattered
     for event, seen in enumerate(observations):
         match seen:
+            case ExpireFile(interrupted=True):
+                reachable = max(reachable, _reachable_min(seen))
             case ExpireFile():
                 for sentence in _expiry_faults(seen):
                     yield Violation("RetentionPrefix", sentence, event)
-                log_min = max(log_min, min(seen.begins_after, default=0))
+                log_min = reachable = max(log_min, min(seen.begins_after, default=0))
             case Readout():
                 if seen.records and seen.log_min < log_min:
                     yield Violation(
                         "RetentionPrefix", f"the log begins at {seen.log_min} again, before {log_min}", event
                     )
-                if seen.log_min > log_min:
+                if seen.log_min > reachable and not after_power_loss:
                     yield Violation(
                         "RetentionPrefix", f"the log begins at {seen.log_min}: files from {log_min} are gone", event
                     )
+                log_min = reachable = max(log_min, seen.log_min)
+                after_power_loss = False
+            case PowerLoss():
+                after_power_loss = True
             case _:
                 pass
+
+
+def _reachable_min(seen: ExpireFile) -> int:
+    """The latest begin of the log that an interrupted cleaning may leave."""
+    reachable = seen.files[0][0] if seen.files else 0
+    for (_, modified_ms), (following, _) in pairwise(seen.files):
+        is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
+        if not seen.allowed or not is_expired or following > seen.safe_to:
+            break
+        reachable = following
+    return reachable
 
 
 def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
@@ -372,10 +400,14 @@ def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
     for begin, modified_ms in removed:
         if not seen.forced and seen.now_ms < modified_ms + seen.reserved_ms:
             yield f"file {begin} was removed {seen.now_ms - modified_ms} ms after its last change"
-    if seen.required and len(removed) < seen.files_max:
-        remaining = seen.files[len(removed) : -1]
-        if remaining and seen.now_ms >= remaining[0][1] + seen.reserved_ms:
-            yield f"file {remaining[0][0]} is expired and was kept"
+    for begin, _ in seen.files[1 : len(removed) + 1]:
+        if begin > seen.safe_to:
+            yield f"the file before {begin} was removed, but only {seen.safe_to} is dispatched and durable"
+    if seen.required and len(removed) < seen.files_max and len(begins) > len(removed) + 1:
+        begin, modified_ms = seen.files[len(removed)]
+        is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
+        if is_expired and begins[len(removed) + 1] <= seen.safe_to:
+            yield f"file {begin} is expired and was kept"
 
 
 def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violation]:
@@ -383,15 +415,18 @@ def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violati
     for event, seen in enumerate(observations):
         if not isinstance(seen, Checkpoint):
             continue
-        for name, stamp, missing in (
-            ("log", seen.log_ms, seen.missing_in_log),
-            ("queue", seen.queue_ms, seen.missing_in_queues),
+        for name, stamp, bound, missing in (
+            ("log", seen.log_ms, seen.log_to, seen.missing_in_log),
+            ("queue", seen.queue_ms, seen.queues_to, seen.missing_in_queues),
+            ("index", seen.index_ms, seen.index_to, seen.missing_in_index),
         ):
-            behind = [store_ms for store_ms in missing if store_ms < stamp]
-            if behind:
+            # Records of the same millisecond may stand on both sides of a stamp.
+            covered = [offset for store_ms, offset in missing if store_ms < stamp or offset < bound]
+            if covered:
                 yield Violation(
                     "CheckpointMonotone",
-                    f"the {name} stamp {stamp} covers records of {behind} that a power loss would take",
+                    f"the {name} stamp ({stamp} ms, offset {bound}) covers the records at {covered}, "
+                    f"which a power loss would take from the {name}",
                     event,
                 )
 
@@ -409,7 +444,7 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
                 if stopped_cleanly and not was_clean:
                     yield Violation("RecoveryFinishes", "a clean stop was taken for a crash", event)
                 stopped_cleanly = False
-            case ProcessCrash() | PowerLoss():
+            case ProcessCrash() | PowerLoss() | Damaged():
                 stopped_cleanly = False
             case Readout() if seen.is_full and seen.dispatched_to < seen.log_end and seen.records:
                 last = seen.records[-1]

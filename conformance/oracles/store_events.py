@@ -142,6 +142,13 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Damaged:
+    """Somebody changed a file of the store while it was stopped."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTopic:
     """The queues of a topic were removed."""
 
@@ -166,19 +173,31 @@ class ExpireFile:
     required: bool
     """Whether expired files have to go now."""
     files_max: int
+    interrupted: bool = False
+    """A crash fell into it: nobody knows how many files went, and `begins_after` says nothing."""
+    safe_to: int = 1 << 62
+    """What is dispatched and durable: files that reach beyond it have to stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The checkpoint and the data as a power loss would leave them now, at worst."""
+    """The checkpoint as it may survive, and what a power loss now would take at worst.
+
+    Each of `missing_...` lists (store time, physical offset) of records that are written to the log.
+    """
 
     log_ms: int
     queue_ms: int
     index_ms: int
-    missing_in_log: tuple[int, ...]
-    """Store times of records that are written but would be lost."""
-    missing_in_queues: tuple[int, ...]
-    """Store times of durable records whose queue unit would be lost or is not written yet."""
+    log_to: int = -1
+    """Physical offsets, if the engine writes such; -1 otherwise."""
+    queues_to: int = -1
+    index_to: int = -1
+    missing_in_log: tuple[tuple[int, int], ...] = ()
+    missing_in_queues: tuple[tuple[int, int], ...] = ()
+    """Records whose queue unit would be lost, or is not written yet."""
+    missing_in_index: tuple[tuple[int, int], ...] = ()
+    """Records of which a key's entry would be lost, or is not written yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +243,8 @@ class Readout:
     """(topic, key, time) -> what the query found within a second of the time."""
     by_offset: Mapping[int, bool] = field(default_factory=dict)
     """Physical offset of a record -> whether it can be looked up and is the same record."""
+    hides_unwritten: bool = False
+    """The transient pool shows a message only when it was handed to the file; memory holds what is behind `log_max`."""
     is_full: bool = True
     """Whether everything in the log is dispatched, so that queues and index must be complete."""
 
@@ -250,6 +271,7 @@ Observation = (
     | StartStore
     | StartFailed
     | Failed
+    | Damaged
     | DeleteTopic
     | ExpireFile
     | Checkpoint

@@ -11,6 +11,7 @@ from conformance.oracles.store import STORE_ORACLES, judge
 from conformance.oracles.store_events import (
     AckPut,
     Checkpoint,
+    Damaged,
     DeleteTopic,
     ExpireFile,
     Failed,
@@ -86,6 +87,14 @@ SOUND: dict[str, list[Observation]] = {
     "a message of unknown fate is there": [sent(0), ProcessCrash(), StartStore(False, 100), readout(0)],
     "... or not": [sent(0), ProcessCrash(), StartStore(False, 0), readout()],
     "an expired file": [EXPIRY],
+    "a checkpoint": [Checkpoint(50, 50, 50, 700, 700, 700, ((50, 700),), ((50, 700),), ((50, 700),))],
+    "an expired file that is not dispatched": [
+        replace(EXPIRY, begins_after=(0, 1000, 2000), removed_count=0, safe_to=999)
+    ],
+    "a message in the pool": [*TWO, replace(readout(0), hides_unwritten=True), readout(0, 1)],
+    "an abort file made by hand": [StopStore(), Damaged("abort"), StartStore(False, 0)],
+    "an interrupted cleaning": [replace(EXPIRY, interrupted=True), replace(readout(), log_min=1000)],
+    "a file without a durable name": [PowerLoss(), replace(readout(), log_min=1000)],
     "a refused message": [sent(0), Refused(0, "MESSAGE_ILLEGAL"), readout()],
     "a deleted topic": [*TWO, DeleteTopic("t", 200), replace(readout(0, 1), queues={})],
     "a read": [PULL, replace(PULL, offset=3, status="OFFSET_OVERFLOW_ONE", next_offset=3, found=())],
@@ -113,6 +122,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
             "at another queue offset",
             [*TWO, replace(READ, records=(READ.records[0], replace(READ.records[1], queue_offset=5)))],
         ),
+        ("its file is gone", [*put(0, promises_power=True), PowerLoss(), replace(readout(), log_min=1000)]),
         ("no start any more", [*TWO, StartFailed("CorruptRecord")]),
     ],
     "NoInvention": [
@@ -158,6 +168,8 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("a hole", [replace(EXPIRY, begins_after=(0, 2000))]),
         ("the last", [replace(EXPIRY, begins_after=(), removed_count=3, now_ms=5000)]),
         ("too young", [replace(EXPIRY, begins_after=(2000,), removed_count=2)]),
+        ("too much after an interrupted cleaning", [replace(EXPIRY, interrupted=True), replace(READ, log_min=2000)]),
+        ("not dispatched", [replace(EXPIRY, safe_to=999)]),
         ("kept", [replace(EXPIRY, begins_after=(0, 1000, 2000), removed_count=0)]),
         ("at the wrong hour", [replace(EXPIRY, allowed=False, required=False)]),
         ("a wrong count", [replace(EXPIRY, removed_count=2)]),
@@ -165,8 +177,10 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("gone without cleaning", [replace(READ, log_min=100)]),
     ],
     "CheckpointMonotone": [
-        ("ahead of the log", [Checkpoint(50, 0, 0, (49,), ())]),
-        ("ahead of the queues", [Checkpoint(0, 50, 0, (), (49,))]),
+        ("ahead of the log", [Checkpoint(50, 0, 0, missing_in_log=((49, 700),))]),
+        ("ahead of the queues", [Checkpoint(0, 50, 0, missing_in_queues=((49, 700),))]),
+        ("ahead of the index", [Checkpoint(0, 0, 50, missing_in_index=((49, 700),))]),
+        ("offset ahead of the log", [Checkpoint(0, 0, 0, log_to=701, missing_in_log=((49, 700),))]),
     ],
     "RecoveryFinishes": [
         ("no start", [StartFailed("DiskFailed")]),

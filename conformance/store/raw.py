@@ -5,15 +5,18 @@ Two pictures are compared: the disk as it is, and the disk as the worst power lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from conformance.oracles.store_events import Checkpoint
-from conformance.store.record import BLANK_BYTES, Record, decode
+from conformance.store.history import Setting
+from conformance.store.record import BLANK_BYTES, Record, decode, java_hash
 from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 
 UNIT_BYTES: Final = 20
+OFFSETS_MAGIC: Final = b"refmqCP1"
+"""Marks physical offsets that the reference adds to the checkpoint, behind the part that Java reads."""
 
 
 def worst_case(disk: SimulatedDisk) -> dict[str, bytes]:
@@ -62,21 +65,49 @@ def has_unit(contents: Mapping[str, bytes], record: Record, queue_file_bytes: in
     return unit[:12] == expected
 
 
-def checkpoint(disk: SimulatedDisk, queue_file_bytes: int) -> Checkpoint:
+def index_pairs(contents: Mapping[str, bytes], slots: int) -> set[tuple[int, int]]:
+    """(hash, physical offset) of every index entry."""
+    found = set()
+    for path, data in contents.items():
+        if path.startswith("index/") and len(data) > 40:
+            for number in range(1, int.from_bytes(data[36:40], "big")):
+                at = 40 + 4 * slots + 20 * number
+                found.add((int.from_bytes(data[at : at + 4], "big"), int.from_bytes(data[at + 4 : at + 12], "big")))
+    return found
+
+
+def is_indexed(pairs: set[tuple[int, int]], record: Record) -> bool:
+    hashes = (abs(java_hash(f"{record.topic}#{key}")) for key in record.keys)
+    return all((value & 0x7FFFFFFF, record.physical_offset) in pairs for value in hashes)
+
+
+def checkpoint(disk: SimulatedDisk, setting: Setting) -> Checkpoint:
     """The stamps as they may survive, and what the data may lose."""
     present = disk.contents()
     worst = worst_case(disk)
-    stamps = present.get("checkpoint", b"").ljust(24, b"\0")
-    written = log_records(present)
+    stamps = present.get("checkpoint", b"").ljust(128, b"\0")
+
+    def number(at: int) -> int:
+        return int.from_bytes(stamps[at : at + 8], "big", signed=True)
+
+    has_offsets = stamps[64:72] == OFFSETS_MAGIC
     durable = {record.physical_offset: record for record in log_records(worst)}
+    pairs = index_pairs(worst, setting.index_slots)
+    written = log_records(present)
     return Checkpoint(
-        log_ms=int.from_bytes(stamps[0:8], "big", signed=True),
-        queue_ms=int.from_bytes(stamps[8:16], "big", signed=True),
-        index_ms=int.from_bytes(stamps[16:24], "big", signed=True),
-        missing_in_log=tuple(record.store_ms for record in written if durable.get(record.physical_offset) != record),
-        missing_in_queues=tuple(
-            record.store_ms
-            for record in durable.values()
-            if record.has_queue_unit and not has_unit(worst, record, queue_file_bytes)
+        log_ms=number(0),
+        queue_ms=number(8),
+        index_ms=number(16),
+        log_to=number(96) if has_offsets else -1,
+        queues_to=number(104) if has_offsets else -1,
+        index_to=number(112) if has_offsets else -1,
+        missing_in_log=_places(r for r in written if durable.get(r.physical_offset) != r),
+        missing_in_queues=_places(
+            r for r in written if r.has_queue_unit and not has_unit(worst, r, setting.queue_file_units * UNIT_BYTES)
         ),
+        missing_in_index=_places(r for r in written if not is_indexed(pairs, r)),
     )
+
+
+def _places(records: Iterable[Record]) -> tuple[tuple[int, int], ...]:
+    return tuple((record.store_ms, record.physical_offset) for record in records)

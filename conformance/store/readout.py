@@ -15,7 +15,9 @@ END_OF_TIME_MS: Final = TimestampMs(1 << 60)
 SECOND_MS: Final = 1000
 
 
-def read_everything(store: MessageStore, log_file_bytes: int, *, is_full: bool) -> Readout:
+def read_everything(
+    store: MessageStore, log_file_bytes: int, *, is_full: bool, hides_unwritten: bool = False
+) -> Readout:
     """All records, queues, keys and times."""
     raw, log_end, log_fault = _log(store, log_file_bytes)
     records = tuple(record for record, _ in raw)
@@ -36,6 +38,7 @@ def read_everything(store: MessageStore, log_file_bytes: int, *, is_full: bool) 
             and store.message_at(PhysicalOffset(record.physical_offset + 1)) is None
             for record, data in raw
         },
+        hides_unwritten=hides_unwritten,
         is_full=is_full,
     )
 

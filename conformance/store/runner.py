@@ -141,7 +141,7 @@ class Runner:
             case h.ServeMessage():
                 self._serve(step, store)
             case h.ReadEverything():
-                self._see(read_everything(store, self.setting.log_file_bytes, is_full=False))
+                self._see(self._readout(store, is_full=False))
             case h.DeleteTopic(topic):
                 name = messages.TOPICS[topic % len(messages.TOPICS)]
                 end = int(store.log_max)
@@ -205,24 +205,28 @@ class Runner:
         before = tuple(
             (int(name), int(self.disk.info(f"commitlog/{name}").modified_ms)) for name in self.disk.list("commitlog")
         )
+        safe_to = int(min(store.dispatched_to, store.flushed_to))
+        due = step.hour == DELETE_HOUR or step.used_percent > 75
+        removed = -1
         try:
-            removed = store.clean(TimestampMs(self.now_ms), step.hour)
+            removed = drive(store.clean(TimestampMs(self.now_ms), step.hour))
         finally:
             self.disk.capacity_bytes = CAPACITY_BYTES
-        due = step.hour == DELETE_HOUR or step.used_percent > 75
-        self._see(
-            seen.ExpireFile(
-                files=before,
-                begins_after=tuple(int(name) for name in self.disk.list("commitlog")),
-                removed_count=removed,
-                now_ms=self.now_ms,
-                reserved_ms=RESERVED_MS,
-                forced=step.used_percent > 85,
-                allowed=due,
-                required=due,
-                files_max=FILES_MAX,
+            self._see(
+                seen.ExpireFile(
+                    files=before,
+                    begins_after=tuple(int(name) for name in self.disk.list("commitlog")) if removed >= 0 else (),
+                    removed_count=removed,
+                    now_ms=self.now_ms,
+                    reserved_ms=RESERVED_MS,
+                    forced=step.used_percent > 85,
+                    allowed=due,
+                    required=due,
+                    files_max=FILES_MAX,
+                    interrupted=removed < 0,
+                    safe_to=safe_to,
+                )
             )
-        )
 
     def _serve(self, step: h.ServeMessage, store: MessageStore) -> None:
         topic = messages.TOPICS[step.topic % len(messages.TOPICS)]
@@ -318,7 +322,7 @@ class Runner:
         self._see(seen.StartStore(report.was_clean, report.valid_to))
         self._flushed_to = -1
         self._note_progress()
-        readout = read_everything(store, self.setting.log_file_bytes, is_full=True)
+        readout = self._readout(store, is_full=True)
         self._see(readout)
         if undisturbed is not None:
             self._see(seen.Recovered(undisturbed, readout))
@@ -332,13 +336,18 @@ class Runner:
             drive(store.start(TimestampMs(self.now_ms)))
         except Exception:
             return None  # the start itself will show it
-        return read_everything(store, self.setting.log_file_bytes, is_full=True)
+        return self._readout(store, is_full=True)
+
+    def _readout(self, store: MessageStore, *, is_full: bool) -> seen.Readout:
+        hides = self.setting.transient_pool and not is_full
+        return read_everything(store, self.setting.log_file_bytes, is_full=is_full, hides_unwritten=hides)
 
     def _cannot_start(self, error: Exception) -> None:
         self.is_broken = True
         self._see(seen.StartFailed(f"{type(error).__name__}: {error}"))
 
     def _damage(self, step: h.DamageAbort | h.DamageCheckpoint | h.StrayFile) -> None:
+        self._see(seen.Damaged(type(step).__name__))
         match step:
             case h.DamageAbort(present=True):
                 self.disk.put_contents({ABORT: b""})
@@ -403,10 +412,10 @@ class Runner:
         if not self._checkpoint_is_ours or not self.disk.exists(CHECKPOINT):
             return
         size = self.disk.info(CHECKPOINT).size_bytes
-        stamps = self.disk.open(CHECKPOINT, writable=False).read(0, min(24, size))
+        stamps = self.disk.open(CHECKPOINT, writable=False).read(0, min(128, size))
         if stamps != self._checkpoint_bytes:
             self._checkpoint_bytes = stamps
-            self._see(raw.checkpoint(self.disk, self.setting.queue_file_units * raw.UNIT_BYTES))
+            self._see(raw.checkpoint(self.disk, self.setting))
 
 
 def run_history(history: h.History, engine: str = "reference") -> tuple[list[Violation], list[seen.Observation]]:

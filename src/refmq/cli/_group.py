@@ -14,6 +14,7 @@ from refmq import __version__
 COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("refmq.cli.doctor", "Look at what refmq can use here and say what is missing."),
     "trace": ("refmq.cli.trace", "Read recorded traces."),
+    "store": ("refmq.cli.store", "Look at the files of a stopped or copied store, ours or Java's."),
     "spec": ("refmq.cli.spec", "Check the TLA+ specifications, and traces against them."),
 }
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from refmq.errors import RefmqError
 from refmq.net.address import format_address
@@ -25,18 +24,10 @@ class Server:
         await server.close(timeout_s=10)
 
     ``handler`` is described in ``refmq.net.connection``. ``failure`` is done with an ``AssertionError`` when a handler
-    found that we are wrong; whoever runs the server waits for it and stops. Servers that share their connections'
-    identities (a broker has two ports) share ``numbers``.
+    found that we are wrong; whoever runs the server waits for it and stops.
     """
 
-    def __init__(
-        self,
-        handler: Handler,
-        limits: Limits | None = None,
-        *,
-        tls: ServerTls | None = None,
-        numbers: Iterator[int] | None = None,
-    ) -> None:
+    def __init__(self, handler: Handler, limits: Limits | None = None, *, tls: ServerTls | None = None) -> None:
         self.limits = limits or Limits()
         self.refused = 0
         """Connections closed at once because there were too many."""
@@ -44,7 +35,7 @@ class Server:
         self._tls = tls or ServerTls()
         self._budget = Budget(self.limits.memory_bytes_max)
         self._connections: dict[int, Connection] = {}
-        self._numbers = itertools.count(1) if numbers is None else numbers
+        self._accepted = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: asyncio.AbstractServer | None = None
         self._closing = False
@@ -105,10 +96,11 @@ class Server:
         self.failure.cancel()
 
     def _accept(self) -> Connection:
+        self._accepted += 1
         connection = Connection(
             self._handler,
             self.limits,
-            number=next(self._numbers),
+            number=self._accepted,
             tls=self._tls,
             budget=self._budget,
             tasks=self._tasks,
