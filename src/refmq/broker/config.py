@@ -71,6 +71,7 @@ class BrokerConfig:
     # --- clients, offsets, locks -----------------------------------------------------------------------------------
     notify_consumer_ids_changed_enable: bool = True
     flush_consumer_offset_interval: int = 5_000
+    lock_grace_after_restart: bool = True  # ours: upstream lends queues again at once, to a second client as well
 
     # --- transactions ----------------------------------------------------------------------------------------------
     transaction_time_out: int = 6_000

@@ -97,8 +97,8 @@ def lock_queue(
         held.append(queue)
         # Trace
         if before is not None and before.holder != client:
-            events.append(Event("LoanExpire", before.holder, queue.topic, queue.queue_id))
-        events.append(Event("LockQueue", client, queue.topic, queue.queue_id, a=1, b=now_ms))
+            events.append(Event("LoanExpire", f"{group}@{before.holder}", queue.topic, queue.queue_id))
+        events.append(Event("LockQueue", f"{group}@{client}", queue.topic, queue.queue_id, a=1, b=now_ms))
     after = replace(state, loans=loans)
     assert all(held_by(after, group, queue, client) for queue in held)
     return LockAnswer(after, tuple(held), tuple(events))
@@ -123,5 +123,5 @@ def unlock_queue(
             continue
         # Next, trace
         loans = loans.discard((group, queue))
-        events.append(Event("UnlockQueue", client, queue.topic, queue.queue_id, a=now_ms))
+        events.append(Event("UnlockQueue", f"{group}@{client}", queue.topic, queue.queue_id, a=now_ms))
     return LockAnswer(replace(state, loans=loans), (), tuple(events))

@@ -24,7 +24,8 @@ class Event:
 
     action: str
     actor: str = ""
-    """Who: a client id, a group, a peer's address. Empty when it is the node itself."""
+    """Who: a client id, a group, a peer's address; `group@client` for a member of a group, whose name has no `@`.
+    Empty when it is the node itself."""
     subject: str = ""
     """On what: nearly always a topic."""
     queue_id: int = -1

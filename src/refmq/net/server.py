@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 
 from refmq.errors import RefmqError
 from refmq.net.address import format_address
@@ -24,10 +25,18 @@ class Server:
         await server.close(timeout_s=10)
 
     ``handler`` is described in ``refmq.net.connection``. ``failure`` is done with an ``AssertionError`` when a handler
-    found that we are wrong; whoever runs the server waits for it and stops.
+    found that we are wrong; whoever runs the server waits for it and stops. Servers that share their connections'
+    identities (a broker has two ports) share ``numbers``.
     """
 
-    def __init__(self, handler: Handler, limits: Limits | None = None, *, tls: ServerTls | None = None) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        limits: Limits | None = None,
+        *,
+        tls: ServerTls | None = None,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
         self.limits = limits or Limits()
         self.refused = 0
         """Connections closed at once because there were too many."""
@@ -35,7 +44,7 @@ class Server:
         self._tls = tls or ServerTls()
         self._budget = Budget(self.limits.memory_bytes_max)
         self._connections: dict[int, Connection] = {}
-        self._accepted = 0
+        self._numbers = itertools.count(1) if numbers is None else numbers
         self._tasks: set[asyncio.Task[None]] = set()
         self._listener: asyncio.AbstractServer | None = None
         self._closing = False
@@ -96,11 +105,10 @@ class Server:
         self.failure.cancel()
 
     def _accept(self) -> Connection:
-        self._accepted += 1
         connection = Connection(
             self._handler,
             self.limits,
-            number=self._accepted,
+            number=next(self._numbers),
             tls=self._tls,
             budget=self._budget,
             tasks=self._tasks,

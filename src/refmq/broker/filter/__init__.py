@@ -9,7 +9,7 @@ from __future__ import annotations
 from refmq.broker.filter.bloom import BloomFilter
 from refmq.broker.filter.sql_eval import EvaluationError, Truth, evaluate, matches
 from refmq.broker.filter.sql_parser import SqlSyntaxError, compile_expression
-from refmq.broker.filter.tags import TagFilter, parse_tags, string_hash
+from refmq.broker.filter.tags import TagFilter, parse_tags
 
 __all__ = [
     "BloomFilter",
@@ -21,5 +21,4 @@ __all__ = [
     "evaluate",
     "matches",
     "parse_tags",
-    "string_hash",
 ]

@@ -6,20 +6,12 @@ consumer, which compares the strings. That division is RocketMQ's, and clients r
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
+
+from refmq.protocol.record import string_hash
 
 ALL_TAGS = "*"
 TAG_SEPARATOR = "||"
-
-
-def string_hash(text: str) -> int:
-    """Java's `String.hashCode`: signed 32 bits over UTF-16 code units."""
-    encoded = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for unit in struct.unpack(f">{len(encoded) // 2}H", encoded):
-        value = (31 * value + unit) & 0xFFFFFFFF
-    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,8 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
     """AckedSurvives: an acknowledged message is found by every read that passes its place.
 
     Jepsen's "lost write". Two ways to see a loss: a pull passes the offset without bringing the message, before or
-    after the acknowledgement; or a queue ends before the offset, long after it.
+    after the acknowledgement; or a queue ends before the offset, long after it. Only status 0 is an acknowledgement:
+    the others say that the message is stored, but not as safely as it should be.
     """
     acked: Remembered[tuple[Queue, int], tuple[int, int, int]] = Remembered()  # message, physical offset, time
     holes: Remembered[tuple[Queue, int], str] = Remembered()  # offsets that a pull passed and did not bring
@@ -32,7 +33,7 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
             for key in [k for k in holes if k[0][1] == broker]:
                 del holes[key]
             ends = {queue: end for queue, end in ends.items() if queue[1] != broker}
-        elif line.action == "Send" and line.outcome == Outcome.OK:
+        elif line.action == "Send" and line.outcome == Outcome.OK and line.d == 0:
             acked[line.queue, line.b] = (line.c, line.a, line.at_ns)
             if (reader := holes.get((line.queue, line.b))) is not None:
                 yield Finding("AckedSurvives", f"{_at(line.queue, line.b)} was passed by {reader} without it", number)

@@ -1,0 +1,185 @@
+"""The control plane: one broker, its tables, and what request handlers do with them.
+
+A handler is a function of the broker, the peer and the command (see `refmq.broker.handlers`). The broker holds the
+current `BrokerState`; its methods are the few changes that several handlers need. Everything that waits or leaves the
+process goes through `World` and `Engine`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from refmq.broker import clients, groups, offsets, topics
+from refmq.broker.clients import Changed, ClientStep, ConnectionId
+from refmq.broker.config import BrokerConfig
+from refmq.broker.filter import BloomFilter
+from refmq.broker.filters import FilterFile, bury_group, from_file
+from refmq.broker.pull_hold import PullHold
+from refmq.broker.queue_locks import QueueLocks
+from refmq.broker.state import BrokerState
+from refmq.broker.stats import StatsTable
+from refmq.broker.topics import SendCreation, TopicTable
+from refmq.broker.world import Engine, World
+from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
+from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
+from refmq.protocol.bodies.config import SubscriptionGroupConfig, SubscriptionGroupWrapper, TopicConfigSerializeWrapper
+from refmq.protocol.bodies.offsets import ConsumerOffsets
+from refmq.protocol.codes import RequestCode
+from refmq.protocol.command import oneway
+from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
+from refmq.protocol.headers.codec import encode_header
+from refmq.store.config import StoreConfig
+
+TOPICS_FILE = "topics.json"
+GROUPS_FILE = "subscriptionGroup.json"
+OFFSETS_FILE = "consumerOffset.json"
+FILTERS_FILE = "consumerFilter.json"
+
+
+def start_state(config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks, now_ms: TimestampMs) -> BrokerState:
+    """The state of a broker that starts, from the config files that it has. `WireError` when one makes no sense."""
+
+    def topics_of(text: bytes) -> TopicConfigSerializeWrapper:
+        return decode_body(TopicConfigSerializeWrapper, text)
+
+    topics_text = files.get(TOPICS_FILE)
+    groups_text = files.get(GROUPS_FILE)
+    offsets_text = files.get(OFFSETS_FILE)
+    filters_text = files.get(FILTERS_FILE)
+    bloom = BloomFilter.for_groups(config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter)
+    return BrokerState(
+        config=config,
+        topics=topics.start_topics(config, topics_of(topics_text) if topics_text else None, now_ms),
+        groups=groups.start_groups(decode_body(SubscriptionGroupWrapper, groups_text) if groups_text else None, now_ms),
+        clients=clients.ClientTable(),
+        offsets=offsets.load_offsets(decode_body(ConsumerOffsets, offsets_text) if offsets_text else None),
+        locks=locks,
+        filters=from_file(decode_body(FilterFile, filters_text) if filters_text else None, bloom, now_ms),
+    )
+
+
+class Broker:
+    """One broker."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        store_config: StoreConfig,
+        engine: Engine,
+        world: World,
+        store_host: HostAddress,
+    ) -> None:
+        self.state = state
+        self.store_config = store_config
+        self.engine = engine
+        self.world = world
+        self.store_host = store_host
+        """This broker's address as records carry it."""
+        self.hold = PullHold()
+        self.stats = StatsTable()
+        self.started_ms = world.now_ms()
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self.state.config
+
+    @property
+    def is_slave(self) -> bool:
+        return self.store_config.is_slave
+
+    # --- topics --------------------------------------------------------------------------------------------------
+
+    async def change_topics(self, table: TopicTable, incremental: str | None = None) -> None:
+        """Takes a new topic table, makes it durable and tells the nameservers.
+
+        Awaited before anybody is told that a message went to a new topic: a topic that a crash forgets would hide
+        its messages.
+        """
+        if table is self.state.topics:
+            return
+        self.state = replace(self.state, topics=table)
+        await self.save_topics()
+        if incremental is not None:
+            await self.world.register(incremental)
+        else:
+            self.world.spawn(self.world.register(), "register")
+
+    async def save_topics(self) -> None:
+        await self.world.save(TOPICS_FILE, encode_body(self.state.topics.wrapper(), JsonStyle.FASTJSON))
+
+    async def create_topic_on_send(self, creation: SendCreation) -> bool:
+        """Whether the topic of a send exists, after an attempt to create it."""
+        table = topics.create_on_send(self.state.topics, self.config, creation, self.world.now_ms())
+        if table is None:
+            return False
+        await self.change_topics(table)
+        return True
+
+    async def ensure_topic(self, name: str, queues: int, sys_flag: int = 0) -> bool:
+        """Whether a topic that the broker itself needs exists, after an attempt to create it."""
+        table = topics.ensure_topic(self.state.topics, name, queues, sys_flag, self.world.now_ms())
+        if table is None:
+            return False
+        await self.change_topics(table)
+        return True
+
+    # --- groups --------------------------------------------------------------------------------------------------
+
+    def group(self, name: str) -> SubscriptionGroupConfig | None:
+        """A group's settings; the group comes to be when that is allowed."""
+        table = groups.ensure_group(self.state.groups, self.config, name, self.world.now_ms())
+        if table is None:
+            return None
+        if table is not self.state.groups:
+            self.state = replace(self.state, groups=table)
+            self.world.spawn(self.save_groups(), "save groups")
+        return table.get(name)
+
+    async def save_groups(self) -> None:
+        await self.world.save(GROUPS_FILE, encode_body(self.state.groups.wrapper(), JsonStyle.FASTJSON))
+
+    # --- offsets -------------------------------------------------------------------------------------------------
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
+        step = offsets.commit_offset(self.state.offsets, topic, group, queue_id, offset)
+        self.state = replace(self.state, offsets=step.state)
+        if step.event is not None:
+            self.world.emit(step.event)
+
+    async def save_offsets(self) -> None:
+        await self.world.save(OFFSETS_FILE, encode_body(self.state.offsets.body(), JsonStyle.FASTJSON))
+
+    # --- clients -------------------------------------------------------------------------------------------------
+
+    def apply_clients(self, step: ClientStep, *, notify: bool = True) -> None:
+        """Takes a step of the client table: tells members, buries the filters of emptied groups, closes the silent."""
+        self.state = replace(self.state, clients=step.table)
+        for event in step.events:
+            self.world.emit(event)
+        for change in step.changed:
+            self._group_changed(change, notify=notify)
+        for number in step.expired:
+            peer = self.world.connection(number)
+            if peer is not None:
+                peer.close("no heartbeat for too long")
+
+    def connection_closed(self, number: int) -> None:
+        self.hold.drop_connection(number)
+        self.apply_clients(clients.remove_member(self.state.clients, ConnectionId(number)))
+
+    def _group_changed(self, change: Changed, *, notify: bool) -> None:
+        if change.emptied:
+            filters = bury_group(self.state.filters, change.group, self.world.now_ms())
+            self.state = replace(self.state, filters=filters)
+            return
+        if notify and self.config.notify_consumer_ids_changed_enable:
+            self.notify_members(change.group)
+
+    def notify_members(self, group: str) -> None:
+        """Tells every member of a group that the group changed, one-way: it may be lost, and clients look anyway."""
+        consumer = self.state.clients.consumers.get(group)
+        header = encode_header(NotifyConsumerIdsChangedRequest(consumer_group=group))
+        for member in () if consumer is None else consumer.ordered_members():
+            peer = self.world.connection(member.connection)
+            if peer is not None:
+                peer.send_oneway(oneway(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header))

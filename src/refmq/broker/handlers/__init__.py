@@ -1,0 +1,28 @@
+"""What a broker answers, one module for each family of requests.
+
+Importing this package fills the dispatch table; `SERVED` is what it holds.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from refmq.broker.handlers import clients, locks, offsets, pull, send, send_back
+from refmq.broker.handlers._registry import HANDLERS, Answer, Handler, handle
+
+__all__ = [
+    "HANDLERS",
+    "SERVED",
+    "Answer",
+    "Handler",
+    "clients",
+    "handle",
+    "locks",
+    "offsets",
+    "pull",
+    "send",
+    "send_back",
+]
+
+SERVED: Final = frozenset(HANDLERS)
+"""The request codes that a broker of ours serves."""

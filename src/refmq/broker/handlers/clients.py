@@ -1,0 +1,107 @@
+"""Clients and their groups: heartbeats (34), leaving (35), members of a group (38), is an expression legal (46)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from refmq.broker import clients
+from refmq.broker.broker import Broker
+from refmq.broker.clients import ConnectionId, Member
+from refmq.broker.filter import SqlSyntaxError, compile_expression
+from refmq.broker.filters import is_tag_expression, register
+from refmq.broker.handlers._registry import done, handles, refuse
+from refmq.broker.topics import SYS_FLAG_UNIT_SUB, retry_topic
+from refmq.broker.world import Peer
+from refmq.model.ids import ClientId
+from refmq.protocol.bodies.codec import decode_body, encode_body
+from refmq.protocol.bodies.connections import ConsumerIdList
+from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, CheckClientRequestBody, ConsumerData, HeartbeatData
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand
+from refmq.protocol.headers.clients import GetConsumerListByGroupRequest, UnregisterClientRequest
+from refmq.protocol.headers.codec import decode_header
+
+
+@handles(RequestCode.HEART_BEAT)
+async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
+    """Registers a client in all its groups, or keeps its places. Members are told before the client is answered."""
+    data = decode_body(HeartbeatData, command.body)
+    member = Member(
+        connection=ConnectionId(peer.number),
+        address=peer.peer,
+        client_id=ClientId(data.client_id),
+        language=command.language,
+        version=command.version,
+        last_update_ms=broker.world.now_ms(),
+    )
+    for consumer in data.consumer_data_set:
+        await _register_consumer(broker, consumer, member)
+    if peer.closed:  # while we waited for a retry topic: then nobody would remove it any more
+        return done(command)
+    for producer in data.producer_data_set:
+        table = clients.heartbeat_producer(broker.state.clients, producer.group_name, member)
+        broker.state = replace(broker.state, clients=table)
+    return done(command)
+
+
+async def _register_consumer(broker: Broker, consumer: ConsumerData, member: Member) -> None:
+    name = consumer.group_name
+    group = broker.group(name)
+    if group is not None:
+        sys_flag = SYS_FLAG_UNIT_SUB if consumer.unit_mode else 0
+        await broker.ensure_topic(retry_topic(name), group.retry_queue_nums, sys_flag)
+        peer = broker.world.connection(member.connection)
+        if peer is None or peer.closed:
+            return
+    notify = group is None or group.notify_consumer_ids_changed_enable
+    now_ms = broker.world.now_ms()
+    broker.apply_clients(clients.heartbeat(broker.state.clients, consumer, member, now_ms), notify=notify)
+    filters = register(broker.state.filters, name, consumer.subscription_data_set, now_ms)
+    broker.state = replace(broker.state, filters=filters)
+
+
+@handles(RequestCode.UNREGISTER_CLIENT)
+def unregister_client(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
+    """A client says good-bye to a group, or to two."""
+    header = decode_header(UnregisterClientRequest, command)
+    connection = ConnectionId(peer.number)
+    if header.producer_group:
+        table = clients.leave_producer(broker.state.clients, header.producer_group, connection)
+        broker.state = replace(broker.state, clients=table)
+    if header.consumer_group:
+        group = broker.group(header.consumer_group)
+        notify = group is None or group.notify_consumer_ids_changed_enable
+        broker.apply_clients(clients.leave(broker.state.clients, header.consumer_group, connection), notify=notify)
+    return done(command)
+
+
+@handles(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
+def get_consumer_list_by_group(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
+    """The client ids of a group: what every member allocates the queues by."""
+    header = decode_header(GetConsumerListByGroupRequest, command)
+    consumer = broker.state.clients.consumers.get(header.consumer_group)
+    if consumer is None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {header.consumer_group}")
+    ids = tuple(member.client_id for member in consumer.ordered_members())
+    return done(command, body=encode_body(ConsumerIdList(consumer_id_list=ids)))
+
+
+@handles(RequestCode.CHECK_CLIENT_CONFIG)
+def check_client_config(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
+    """Whether a subscription by expression can work here; consumers ask when they start."""
+    if not command.body:
+        return done(command)
+    subscription = decode_body(CheckClientRequestBody, command.body).subscription_data
+    if is_tag_expression(subscription.expression_type):
+        return done(command)
+    if not broker.config.enable_property_filter:
+        remark = f"The broker does not support consumer to filter message by {subscription.expression_type}"
+        return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
+    if subscription.expression_type != EXPRESSION_SQL92:
+        remark = f"the expression type {subscription.expression_type} is not known"
+        return refuse(command, ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
+    try:
+        compile_expression(subscription.sub_string)
+    except SqlSyntaxError as mistake:
+        return refuse(command, ResponseCode.SUBSCRIPTION_PARSE_FAILED, str(mistake))
+    return done(command)

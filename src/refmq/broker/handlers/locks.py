@@ -1,0 +1,50 @@
+"""Queue locks for orderly consumption: 41 LOCK_BATCH_MQ and 42 UNLOCK_BATCH_MQ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from refmq.broker import queue_locks
+from refmq.broker.broker import Broker
+from refmq.broker.handlers._registry import done, handles, refuse
+from refmq.broker.queue_locks import LockAnswer
+from refmq.broker.world import Peer
+from refmq.model.ids import ClientId
+from refmq.protocol.bodies.codec import decode_body, encode_body
+from refmq.protocol.bodies.offsets import LockBatchRequestBody, LockBatchResponseBody
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand
+
+LOANS_MAX: Final = 1_000_000
+"""Loans kept at once; more are refused, so that nobody can fill the memory."""
+
+
+@handles(RequestCode.LOCK_BATCH_MQ)
+def lock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
+    """Lends queues. The answer lists those that the client holds now; none is no error."""
+    body = decode_body(LockBatchRequestBody, command.body)
+    if len(broker.state.locks.loans) + len(body.mq_set) > LOANS_MAX:
+        return refuse(command, ResponseCode.SYSTEM_BUSY, "too many queues are locked at this broker")
+    answer = queue_locks.lock_queue(
+        broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.world.now_ms()
+    )
+    _apply(broker, answer)
+    return done(command, body=encode_body(LockBatchResponseBody(lock_ok_mq_set=answer.held)))
+
+
+@handles(RequestCode.UNLOCK_BATCH_MQ)
+def unlock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
+    """Takes queues back from their holder."""
+    body = decode_body(LockBatchRequestBody, command.body)
+    answer = queue_locks.unlock_queue(
+        broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.world.now_ms()
+    )
+    _apply(broker, answer)
+    return done(command)
+
+
+def _apply(broker: Broker, answer: LockAnswer) -> None:
+    broker.state = replace(broker.state, locks=answer.state)
+    for event in answer.events:
+        broker.world.emit(event)

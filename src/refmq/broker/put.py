@@ -1,0 +1,74 @@
+"""Storing a message whose properties are at hand: what they say about delay, transaction and durability."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from refmq.broker.broker import Broker
+from refmq.broker.topics import HALF_TOPIC
+from refmq.protocol.record import (
+    SYS_FLAG_TRANSACTION,
+    TRANSACTION_COMMIT,
+    TRANSACTION_NONE,
+    join_properties,
+)
+from refmq.store.api import MessageToStore, PutResult
+
+PROPERTY_WAIT: Final = "WAIT"
+PROPERTY_DELAY: Final = "DELAY"
+PROPERTY_REAL_TOPIC: Final = "REAL_TOPIC"
+PROPERTY_REAL_QUEUE: Final = "REAL_QID"
+
+
+def waits_for_flush(properties: dict[str, str]) -> bool:
+    """Whether the answer waits until the message is as durable as the broker's mode promises."""
+    return properties.get(PROPERTY_WAIT, "true").lower() != "false"
+
+
+async def put_with_properties(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
+    """Stores a message as a producer sent it: WAIT is for the broker and is left out of what is stored.
+
+    A delayed message keeps it, because the store writes the properties anew: as upstream does.
+    """
+    if delay_level(message.sys_flag, properties) == 0:
+        stored = {name: value for name, value in properties.items() if name != PROPERTY_WAIT}
+    else:
+        stored = properties
+    return await _put(broker, message, stored, waits_for_flush(properties))
+
+
+async def put_with_live_properties(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
+    """Stores a message that the broker makes from another one, with all properties as they are."""
+    return await _put(broker, message, properties, waits_for_flush(properties))
+
+
+async def _put(broker: Broker, message: MessageToStore, properties: dict[str, str], wait: bool) -> PutResult:
+    level = delay_level(message.sys_flag, properties)
+    text = join_properties(properties).encode()
+    return await broker.engine.put(replace(message, properties=text, delay_level=level), wait_durable=wait)
+
+
+def delay_level(sys_flag: int, properties: dict[str, str]) -> int:
+    """The level that a message asks for; half messages and rollbacks are never delayed."""
+    if sys_flag & SYS_FLAG_TRANSACTION not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
+        return 0
+    text = properties.get(PROPERTY_DELAY, "0")
+    return max(0, int(text)) if text.isascii() and text.lstrip("-").isdigit() and len(text) <= 10 else 0
+
+
+async def send_half(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
+    """Stores a half message: out of sight in the half topic, with its real topic and queue in its properties.
+
+    A delay level on it is dropped: upstream would move it to the delay topic and lose it there.
+    """
+    real = {PROPERTY_REAL_TOPIC: message.topic, PROPERTY_REAL_QUEUE: str(message.queue_id)}
+    kept = {name: value for name, value in properties.items() if name != PROPERTY_DELAY}
+    half = replace(
+        message,
+        topic=HALF_TOPIC,
+        queue_id=0,
+        sys_flag=message.sys_flag & ~SYS_FLAG_TRANSACTION,
+        properties=join_properties({**kept, **real}).encode(),
+    )
+    return await broker.engine.put(half, wait_durable=waits_for_flush(properties))

@@ -1,0 +1,139 @@
+"""Counters of a broker, and what they were a minute, an hour and a day ago: what 315 VIEW_BROKER_STATS_DATA tells.
+
+Every counter is sampled: each 10 s for the last minute, each 10 min for the last hour, each hour for the last day. A
+figure over a time is the difference of its newest and its oldest sample. (StatsItem, 4.9.8.)
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from refmq.model.ids import TimestampMs
+
+COUNTERS_MAX: Final = 100_000
+"""Counters kept; further names are not counted, so that random topics cannot fill the memory."""
+
+
+class Stat(StrEnum):
+    """What is counted; the key behind each is named in its comment."""
+
+    TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"  # topic
+    TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"  # topic
+    GROUP_GET_NUMS = "GROUP_GET_NUMS"  # topic@group
+    GROUP_GET_SIZE = "GROUP_GET_SIZE"  # topic@group
+    SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"  # topic@group
+    BROKER_PUT_NUMS = "BROKER_PUT_NUMS"  # cluster
+    BROKER_GET_NUMS = "BROKER_GET_NUMS"  # cluster
+
+
+class Period(StrEnum):
+    """Over which time a figure speaks."""
+
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+
+
+SAMPLING: Final = {Period.MINUTE: (10_000, 7), Period.HOUR: (600_000, 7), Period.DAY: (3_600_000, 25)}
+"""How often a sample is taken, in ms, and how many are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    at_ms: TimestampMs
+    total: int
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A counter over a time."""
+
+    sum: int = 0
+    tps: float = 0.0
+    average: float = 0.0
+
+
+class Counter:
+    """One running total with its samples."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self.calls = 0
+        self.samples: dict[Period, deque[Sample]] = {
+            period: deque(maxlen=kept) for period, (_, kept) in SAMPLING.items()
+        }
+
+    def add(self, amount: int) -> None:
+        self.total += amount
+        self.calls += 1
+
+    def sample(self, period: Period, now_ms: TimestampMs) -> None:
+        samples = self.samples[period]
+        if not samples:
+            samples.append(Sample(TimestampMs(now_ms - SAMPLING[period][0]), 0, 0))
+        samples.append(Sample(now_ms, self.total, self.calls))
+
+    def figure(self, period: Period) -> Figure:
+        samples = self.samples[period]
+        if not samples:
+            return Figure()
+        first, last = samples[0], samples[-1]
+        total, calls = last.total - first.total, last.calls - first.calls
+        seconds = (last.at_ms - first.at_ms) / 1000
+        return Figure(total, total / seconds if seconds else 0.0, total / calls if calls else 0.0)
+
+
+class StatsTable:
+    """All counters of a broker."""
+
+    def __init__(self) -> None:
+        self._counters: dict[tuple[Stat, str], Counter] = {}
+        self.put_total = 0
+        self.put_bytes_total = 0
+        self.put_failed_total = 0
+        self.get_total = 0
+
+    def get(self, stat: str, key: str) -> Counter | None:
+        try:
+            return self._counters.get((Stat(stat), key))
+        except ValueError:
+            return None
+
+    def add(self, stat: Stat, key: str, amount: int = 1) -> None:
+        counter = self._counters.get((stat, key))
+        if counter is None:
+            if len(self._counters) >= COUNTERS_MAX:
+                return
+            counter = self._counters[(stat, key)] = Counter()
+        counter.add(amount)
+
+    def count_put(self, cluster: str, topic: str, messages: int, size_bytes: int) -> None:
+        self.put_total += messages
+        self.put_bytes_total += size_bytes
+        self.add(Stat.TOPIC_PUT_NUMS, topic, messages)
+        self.add(Stat.TOPIC_PUT_SIZE, topic, size_bytes)
+        self.add(Stat.BROKER_PUT_NUMS, cluster, messages)
+
+    def count_get(self, cluster: str, group: str, topic: str, messages: int, size_bytes: int) -> None:
+        self.get_total += messages
+        self.add(Stat.GROUP_GET_NUMS, f"{topic}@{group}", messages)
+        self.add(Stat.GROUP_GET_SIZE, f"{topic}@{group}", size_bytes)
+        self.add(Stat.BROKER_GET_NUMS, cluster, messages)
+
+    def sample(self, period: Period, now_ms: TimestampMs) -> None:
+        """Call it at the period of `SAMPLING`."""
+        for counter in self._counters.values():
+            counter.sample(period, now_ms)
+
+    def forget_topic(self, topic: str) -> None:
+        """A deleted topic leaves no figures behind."""
+        for stat, key in [k for k in self._counters if k[1] == topic or k[1].startswith(f"{topic}@")]:
+            del self._counters[(stat, key)]
+
+    def forget_group(self, group: str) -> None:
+        for stat, key in [k for k in self._counters if k[1].endswith(f"@{group}")]:
+            del self._counters[(stat, key)]

@@ -1,0 +1,318 @@
+"""A broker on an event loop: ports, timers, files and nameservers around the pure `refmq.broker`.
+
+    node = BrokerNode(BrokerConfig(namesrv_addr="127.0.0.1:9876"), StoreConfig(), RealDisk(folder))
+    host, port = await node.start("127.0.0.1")
+    ...
+    await node.stop(timeout_s=10)
+
+Everything that a broker decides is decided in `refmq.broker`; here are only the loops that ask it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from refmq.broker import clients, filters
+from refmq.broker.broker import FILTERS_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE, Broker, start_state
+from refmq.broker.config import BrokerConfig
+from refmq.broker.handlers import handle
+from refmq.broker.handlers.pull import answer_held
+from refmq.broker.hosts import host_of
+from refmq.broker.queue_locks import QueueLocks, restart_broker
+from refmq.broker.stats import SAMPLING, Period
+from refmq.errors import DiskError, RefmqError
+from refmq.model.disk import Disk
+from refmq.model.ids import TimestampMs
+from refmq.model.step import Event
+from refmq.net.broker_registration import Registration
+from refmq.net.clock import wall_ms
+from refmq.net.connection import Answer, Connection
+from refmq.net.engine import ReferenceEngine
+from refmq.net.limits import Limits
+from refmq.net.server import Server
+from refmq.net.tls import ServerTls
+from refmq.protocol.bodies.codec import JsonStyle, encode_body
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand, response
+from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
+from refmq.store.config import StoreConfig
+from refmq.store.text_file import read_text_file_or_backup, replace_text_file
+from refmq.trace.record import NoRecorder, Recorder
+
+CONFIG_DIRECTORY: Final = "config"
+CONFIG_FILES: Final = (TOPICS_FILE, GROUPS_FILE, OFFSETS_FILE, FILTERS_FILE)
+
+FAST_PORT_BELOW: Final = 2
+"""Java clients with the VIP channel talk to the port so far below the main one."""
+
+log = logging.getLogger("refmq.broker")
+
+
+class BrokerNode:
+    """One broker that listens. It is the `World` of its pure broker."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store_config: StoreConfig,
+        disk: Disk,
+        store: MessageStore,
+        *,
+        limits: Limits | None = None,
+        tls: ServerTls | None = None,
+        recorder: Recorder | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.store = store
+        self.recovery: RecoveryReport | None = None
+        self._config = config
+        self._store_config = store_config
+        self._disk = disk
+        self._recorder = recorder or NoRecorder()
+        self._random = random.Random(seed)
+        numbers = itertools.count(1)
+        self._servers = (
+            Server(self._serve, limits, tls=tls, numbers=numbers),
+            Server(self._serve_fast, limits, tls=tls, numbers=numbers),
+        )
+        self._broker: Broker | None = None
+        self._engine: ReferenceEngine | None = None
+        self._registration: Registration | None = None
+        self._known: set[int] = set()
+        """Connections that have sent something: their end matters to the broker."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._to_save: dict[str, bytes] = {}
+        self._saving: dict[str, asyncio.Lock] = {}
+        self._loop = asyncio.get_running_loop()
+        self.failure: asyncio.Future[BaseException] = self._loop.create_future()
+        """Done when the broker cannot go on: a mistake of ours, or a disk that failed."""
+
+    @property
+    def broker(self) -> Broker:
+        assert self._broker is not None, "the broker is started first"
+        return self._broker
+
+    @property
+    def engine(self) -> ReferenceEngine:
+        assert self._engine is not None, "the broker is started first"
+        return self._engine
+
+    @property
+    def registration(self) -> Registration:
+        assert self._registration is not None, "the broker is started first"
+        return self._registration
+
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def start(self, host: str) -> tuple[str, int]:
+        """Recovers the store, listens and registers. Returns the address of the main port."""
+        files = self._read_files()
+        had_a_life = bool(files) or self._disk.exists("commitlog")
+        self.recovery = await self.store.start(self.now_ms())
+        try:
+            self._engine = ReferenceEngine(self.store, self._store_config, self.now_ms, self._arrived)
+            main, fast = self._servers
+            address, port = await main.start(host, self._config.listen_port)
+        except BaseException:
+            await self.store.stop(self.now_ms())
+            raise
+        self._config = replace(self._config, listen_port=port)
+        state = start_state(self._config, files, self._start_locks(had_a_life), self.now_ms())
+        self._broker = Broker(state, self._store_config, self._engine, self, host_of(self._config.address))
+        self._registration = Registration(self._broker)
+        self._engine.start()
+        self._watch(main.failure, self._engine.failed)
+        await self._start_fast_port(fast, host, port)
+        self._start_timers()
+        await self.registration.register_all()
+        return address, port
+
+    def _start_locks(self, had_a_life: bool) -> QueueLocks:
+        """A broker that ran here before may have lent queues a moment ago; nobody wrote down until when."""
+        return restart_broker(self.now_ms() if had_a_life and self._config.lock_grace_after_restart else None)
+
+    async def _start_fast_port(self, fast: Server, host: str, port: int) -> None:
+        if port <= FAST_PORT_BELOW:
+            return
+        try:
+            await fast.start(host, port - FAST_PORT_BELOW)
+        except RefmqError as error:
+            log.warning("no VIP port: %s", error)
+        self._watch(fast.failure)
+
+    def _read_files(self) -> dict[str, bytes]:
+        found = {name: read_text_file_or_backup(self._disk, f"{CONFIG_DIRECTORY}/{name}") for name in CONFIG_FILES}
+        return {name: text for name, text in found.items() if text}
+
+    async def stop(self, timeout_s: float) -> None:
+        """Drains, tells the nameservers, writes everything down and stops the store, in about `timeout_s`."""
+        for pull in self.broker.hold.take_all():
+            answer_held(self.broker, pull)
+        for server in self._servers:
+            await server.close(timeout_s / 4)
+        await self.registration.unregister_all(timeout_s / 4)
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await self._save_all()
+        finally:
+            await self.engine.stop()
+            await self.store.stop(self.now_ms())
+
+    async def _save_all(self) -> None:
+        await self.broker.save_offsets()
+        await self._save_filters()
+
+    def _watch(self, *futures: asyncio.Future[Any]) -> None:
+        def report(done: asyncio.Future[Any]) -> None:
+            if done.cancelled() or self.failure.done():
+                return
+            self.failure.set_result(done.exception() or done.result())
+
+        for future in futures:
+            future.add_done_callback(report)
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def _serve(self, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
+        broker = self._broker
+        if broker is None:
+            return response(command, ResponseCode.SYSTEM_BUSY, remark="the broker is starting")
+        if connection.number not in self._known:
+            self._known.add(connection.number)
+            connection.on_close(self._closed)
+        return handle(broker, connection, command)
+
+    def _serve_fast(self, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
+        """The VIP port serves everything but pulls."""
+        if command.code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
+            remark = f" request type {command.code} not supported"
+            return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
+        return self._serve(connection, command)
+
+    def _closed(self, connection: Connection) -> None:
+        self._known.discard(connection.number)
+        self.broker.connection_closed(connection.number)
+
+    def _arrived(self, message: Dispatched) -> None:
+        for pull in self.broker.hold.arrived(message):
+            answer_held(self.broker, pull)
+
+    # --- timers ----------------------------------------------------------------------------------------------------
+
+    def _start_timers(self) -> None:
+        config = self._config
+        self.every(5.0 if config.long_polling_enable else 1.0, self._look_at_held_pulls)
+        self.every(10.0, self._scan_clients)
+        self.every(config.flush_consumer_offset_interval / 1000, self.broker.save_offsets, first_s=10.0)
+        self.every(10.0, self._save_filters)
+        self.every(10.0, self._clean, first_s=60.0)
+        for period, (period_ms, _) in SAMPLING.items():
+            self.every(period_ms / 1000, partial(self._sample, period))
+        register_s = min(max(config.register_name_server_period, 10_000), 60_000) / 1000
+        self.every(register_s, self.registration.register_all, first_s=10.0)
+
+    def every(self, period_s: float, work: Callable[[], Awaitable[None]], *, first_s: float | None = None) -> None:
+        """Runs something again and again. An error is reported and the next turn comes all the same."""
+
+        async def turns() -> None:
+            await asyncio.sleep(period_s if first_s is None else first_s)
+            while True:
+                try:
+                    await work()
+                except RefmqError as error:
+                    log.warning("%s", error)
+                await asyncio.sleep(period_s)
+
+        self.spawn(turns(), "timer")
+
+    async def _look_at_held_pulls(self) -> None:
+        store = self.store
+
+        def end(queue: QueueId) -> Any:
+            return store.max_offset(queue.topic, queue.queue_id)
+
+        for pull in self.broker.hold.look(self.now_ms(), end):
+            answer_held(self.broker, pull)
+
+    async def _scan_clients(self) -> None:
+        self.broker.apply_clients(clients.scan_members(self.broker.state.clients, self.now_ms()))
+
+    async def _save_filters(self) -> None:
+        broker = self.broker
+        kept = filters.purge(broker.state.filters, self.now_ms(), broker.config.filter_data_clean_time_span)
+        broker.state = replace(broker.state, filters=kept)
+        if len(kept.entries) or self._disk.exists(f"{CONFIG_DIRECTORY}/{FILTERS_FILE}"):
+            await self.save(FILTERS_FILE, encode_body(filters.to_file(kept), JsonStyle.FASTJSON))
+
+    async def _clean(self) -> None:
+        now_ms = self.now_ms()
+        await self.store.clean(now_ms, time.localtime(now_ms / 1000).tm_hour)
+
+    async def _sample(self, period: Period) -> None:
+        self.broker.stats.sample(period, self.now_ms())
+
+    # --- the world of the pure broker --------------------------------------------------------------------------------
+
+    def now_ms(self) -> TimestampMs:
+        return wall_ms()
+
+    def local_time(self, at_ms: TimestampMs) -> str:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1000)) + f",{at_ms % 1000:03d}"
+
+    def disk_used_ratio(self) -> float:
+        return self._disk.usage("").used_ratio
+
+    def random_below(self, bound: int) -> int:
+        return self._random.randrange(bound)
+
+    def emit(self, event: Event) -> None:
+        self._recorder.record(event)
+
+    async def save(self, file: str, body: bytes) -> None:
+        """Saves of one file at a time; those that come meanwhile are done by one further write, of the newest."""
+        self._to_save[file] = body
+        async with self._saving.setdefault(file, asyncio.Lock()):
+            newest = self._to_save.pop(file, None)
+            if newest is None:
+                return
+            try:
+                await replace_text_file(self._disk, f"{CONFIG_DIRECTORY}/{file}", newest)
+            except DiskError:
+                self._to_save.setdefault(file, newest)  # whoever waits behind us tries again
+                raise
+
+    async def register(self, topic: str | None = None) -> None:
+        await (self.registration.register_all() if topic is None else self.registration.register_topic(topic))
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = self._loop.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() or task.exception() is None:
+            return
+        error = task.exception()
+        if isinstance(error, RefmqError):
+            log.warning("%s: %s", task.get_name(), error)
+        elif not self.failure.done():
+            assert error is not None
+            self.failure.set_result(error)
+
+    def connection(self, number: int) -> Connection | None:
+        for server in self._servers:
+            found = server.connection(number)
+            if found is not None:
+                return found
+        return None

@@ -1,0 +1,122 @@
+"""A broker and its nameservers: it registers at all of them, again and again, and says good-bye at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import Final
+from zlib import crc32
+
+from refmq.broker.broker import Broker
+from refmq.broker.config import PERM_READ_WRITE, BrokerConfig
+from refmq.broker.topics import apply_order_config
+from refmq.errors import RefmqError
+from refmq.net.client import Client
+from refmq.protocol.bodies.codec import decode_body
+from refmq.protocol.bodies.config import KVTable, TopicConfig, TopicConfigSerializeWrapper
+from refmq.protocol.bodies.registration import RegisterBrokerBody, encode_register_broker_body
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand, request
+from refmq.protocol.headers.codec import encode_header
+from refmq.protocol.headers.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
+
+HA_PORT_ABOVE: Final = 1
+"""Where slaves would connect: always the next port, whatever the file says (4.9.8)."""
+
+log = logging.getLogger("refmq.broker")
+
+
+class Registration:
+    """Keeps the nameservers informed. A nameserver that does not answer costs a log line and nothing else."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._client = Client()
+
+    async def register_all(self) -> None:
+        """Tells every nameserver about all topics, and takes the order flags from the first that answers."""
+        wrapper = self._broker.state.topics.wrapper()
+        answers = await self._tell(self._register_command(wrapper))
+        for answer in answers:
+            if answer.code == ResponseCode.SUCCESS:
+                await self._apply_order(answer)
+                return
+
+    async def register_topic(self, name: str) -> None:
+        """Tells every nameserver about one topic that an administrator changed."""
+        table = self._broker.state.topics
+        topic = table.get(name)
+        topics = {} if topic is None else {name: topic}
+        wrapper = TopicConfigSerializeWrapper(data_version=table.version, topic_config_table=topics)
+        await self._tell(self._register_command(wrapper))
+
+    async def unregister_all(self, timeout_s: float) -> None:
+        config = self._broker.config
+        header = UnregisterBrokerRequest(
+            broker_name=config.broker_name,
+            broker_addr=config.address,
+            cluster_name=config.broker_cluster_name,
+            broker_id=config.broker_id,
+        )
+        await self._tell(request(RequestCode.UNREGISTER_BROKER, encode_header(header)), min(timeout_s, 3.0))
+        await self._client.close(timeout_s)
+
+    def _register_command(self, wrapper: TopicConfigSerializeWrapper) -> RemotingCommand:
+        config = self._broker.config
+        body = encode_register_broker_body(
+            RegisterBrokerBody(topic_config_serialize_wrapper=_with_broker_perm(wrapper, config)),
+            compressed=config.compressed_register,
+        )
+        checksum = crc32(body)
+        header = RegisterBrokerRequest(
+            broker_name=config.broker_name,
+            broker_addr=config.address,
+            cluster_name=config.broker_cluster_name,
+            ha_server_addr=f"{config.broker_ip1}:{config.listen_port + HA_PORT_ABOVE}",
+            broker_id=config.broker_id,
+            compressed=config.compressed_register,
+            body_crc32=checksum & 0x7FFF_FFFF,
+        )
+        return request(RequestCode.REGISTER_BROKER, encode_header(header), body)
+
+    async def _tell(self, command: RemotingCommand, timeout_s: float | None = None) -> list[RemotingCommand]:
+        """The answers of the nameservers that gave one, in their order in the configuration."""
+        config = self._broker.config
+        addresses = [address.strip() for address in config.namesrv_addr.split(";") if address.strip()]
+        limit_s = config.register_broker_timeout_mills / 1000 if timeout_s is None else timeout_s
+        answers = await asyncio.gather(*(self._ask(address, command, limit_s) for address in addresses))
+        return [answer for answer in answers if answer is not None]
+
+    async def _ask(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand | None:
+        try:
+            return await self._client.invoke(address, command, timeout_s)
+        except RefmqError as error:
+            log.warning("nameserver %s: %s", address, error)
+            return None
+
+    async def _apply_order(self, answer: RemotingCommand) -> None:
+        if not answer.body:
+            return
+        ordered = decode_body(KVTable, answer.body).table
+        broker = self._broker
+        table = apply_order_config(broker.state.topics, ordered, broker.world.now_ms())
+        if table is not broker.state.topics:
+            broker.state = replace(broker.state, topics=table)
+            await broker.save_topics()
+
+
+def _with_broker_perm(wrapper: TopicConfigSerializeWrapper, config: BrokerConfig) -> TopicConfigSerializeWrapper:
+    """A broker that does not take reads or writes shows every topic with its own permission."""
+    if config.broker_permission & PERM_READ_WRITE == PERM_READ_WRITE:
+        return wrapper
+    topics = {
+        name: TopicConfig(
+            topic_name=name,
+            read_queue_nums=topic.read_queue_nums,
+            write_queue_nums=topic.write_queue_nums,
+            perm=config.broker_permission,
+        )
+        for name, topic in wrapper.topic_config_table.items()
+    }
+    return replace(wrapper, topic_config_table=topics)

@@ -1,0 +1,153 @@
+"""The reference data plane: drives a `MessageStore` on an event loop.
+
+Puts are appended at once. With sync flush the waiting ones share a flush (group commit): while one flush is under way
+the next puts gather, and the next flush serves all of them. After a put (async flush) or a flush (sync) the records are
+dispatched to their queues, and whoever waits for messages is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from refmq.errors import DiskError
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.store.api import BatchToStore, Dispatched, MessageStore, MessageToStore, PutResult
+from refmq.store.config import FlushMode, StoreConfig
+
+SYNC_FLUSH_TIMEOUT_S: Final = 5.0
+"""How long a put waits for its flush before the producer is told FLUSH_DISK_TIMEOUT (`syncFlushTimeout`)."""
+
+MAINTAIN_PERIOD_S: Final = 0.1
+"""How often the store is asked whether a flush or a checkpoint is due."""
+
+DISPATCH_BATCH: Final = 64
+"""Records dispatched before others have their turn on the loop."""
+
+
+class ReferenceEngine:
+    """A store with the clockwork around it. `start` and `stop` belong to whoever started the store."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        config: StoreConfig,
+        now_ms: Callable[[], TimestampMs],
+        on_arrival: Callable[[Dispatched], None],
+    ) -> None:
+        self.store = store
+        self.failed: asyncio.Future[DiskError] = asyncio.get_running_loop().create_future()
+        """Done when a flush failed: from then on nothing can be promised, and the broker should be stopped."""
+        self._is_sync = config.flush_mode is FlushMode.SYNC
+        self._now_ms = now_ms
+        self._on_arrival = on_arrival
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[tuple[PhysicalOffset, asyncio.Future[None]]] = []
+        self._wanted = asyncio.Event()
+        self._dispatch_scheduled = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        self._tasks.append(self._loop.create_task(self._maintain(), name="maintain"))
+        if self._is_sync:
+            self._tasks.append(self._loop.create_task(self._group_commit(), name="group commit"))
+        self._schedule_dispatch()
+
+    async def stop(self) -> None:
+        """Ends the clockwork; puts that still wait for a flush are answered with a time-out."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._release(PhysicalOffset(0), everybody=True)
+
+    # --- puts ----------------------------------------------------------------------------------------------------
+
+    async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
+        """Appends a message and returns when the producer may be told."""
+        return await self._finish(self.store.put(message, self._now_ms()), wait_durable)
+
+    async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult:
+        """Appends a batch and returns when the producer may be told."""
+        return await self._finish(self.store.put_batch(batch, self._now_ms()), wait_durable)
+
+    async def _finish(self, result: PutResult, wait_durable: bool) -> PutResult:
+        if not result.status.is_stored:
+            return result
+        if not self._is_sync:
+            self._schedule_dispatch()
+            return replace(result, status=self.store.ack_put(result))
+        if not wait_durable:
+            self._wanted.set()
+            return result
+        await self._durable(result.durable_at)
+        return replace(result, status=self.store.ack_put(result))
+
+    async def _durable(self, position: PhysicalOffset) -> None:
+        """Waits until the log is durable up to a position, or the time is up."""
+        if self.store.flushed_to >= position:
+            return
+        flushed: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.append((position, flushed))
+        self._wanted.set()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SYNC_FLUSH_TIMEOUT_S):
+                await flushed
+
+    async def _group_commit(self) -> None:
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            try:
+                flushed_to = await self.store.flush()
+            except DiskError as error:
+                self._fail(error)
+                return
+            self._release(flushed_to)
+            self._schedule_dispatch()
+
+    def _release(self, flushed_to: PhysicalOffset, *, everybody: bool = False) -> None:
+        still: list[tuple[PhysicalOffset, asyncio.Future[None]]] = []
+        for position, flushed in self._waiting:
+            if flushed.done():
+                continue
+            if everybody or position <= flushed_to:
+                flushed.set_result(None)
+            else:
+                still.append((position, flushed))
+        self._waiting = still
+
+    # --- what follows a put ------------------------------------------------------------------------------------------
+
+    def _schedule_dispatch(self) -> None:
+        if not self._dispatch_scheduled:
+            self._dispatch_scheduled = True
+            self._loop.call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        self._dispatch_scheduled = False
+        before = self.store.dispatched_to
+        for message in self.store.dispatch(DISPATCH_BATCH):
+            self._on_arrival(message)
+        if self.store.dispatched_to > before:
+            self._schedule_dispatch()
+
+    async def _maintain(self) -> None:
+        while True:
+            await asyncio.sleep(MAINTAIN_PERIOD_S)
+            try:
+                await self.store.maintain(self._now_ms())
+            except DiskError as error:
+                self._fail(error)
+                return
+            self._schedule_dispatch()
+
+    def _fail(self, error: DiskError) -> None:
+        """After a failed flush nobody waits for a better one: everybody is told that the disk was too slow."""
+        self._release(PhysicalOffset(0), everybody=True)
+        if not self.failed.done():
+            self.failed.set_result(error)

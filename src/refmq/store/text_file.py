@@ -1,0 +1,51 @@
+"""Small files that are replaced as a whole: configuration that must be old or new after a crash, never half.
+
+As upstream, a new content goes to ``FILE.tmp`` and is renamed; the previous content is kept in ``FILE.bak``. Upstream
+does not flush; here each file is durable before it gets its name, so a power loss leaves the old content or the new.
+"""
+
+from __future__ import annotations
+
+from refmq.model.disk import Disk
+
+
+def read_text_file(disk: Disk, path: str) -> bytes | None:
+    """The content, or None when there is no such file."""
+    if not disk.exists(path):
+        return None
+    file = disk.open(path, writable=False)
+    try:
+        return file.read(0, file.size_bytes)
+    finally:
+        file.close()
+
+
+def read_text_file_or_backup(disk: Disk, path: str) -> bytes | None:
+    """The content, or that of the backup when the file is missing or empty."""
+    return read_text_file(disk, path) or read_text_file(disk, f"{path}.bak")
+
+
+async def replace_text_file(disk: Disk, path: str, content: bytes) -> None:
+    """Replace the content in one step and keep the previous one as a backup. Never call it twice at a time."""
+    previous = read_text_file(disk, path)
+    if previous == content:
+        return
+    if previous:
+        await _write_under_name(disk, f"{path}.bak", previous)
+    await _write_under_name(disk, path, content)
+
+
+async def _write_under_name(disk: Disk, path: str, content: bytes) -> None:
+    temporary = f"{path}.tmp"
+    if disk.exists(temporary):
+        disk.remove(temporary)  # left by a crash
+    file = disk.create(temporary, len(content))
+    try:
+        if content:
+            file.write(0, content)
+        await file.flush()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    directory, _, _ = path.rpartition("/")
+    await disk.flush_directory(directory)
