@@ -37,6 +37,8 @@ async def replace_text_file(disk: Disk, path: str, content: bytes) -> None:
 
 async def _write_under_name(disk: Disk, path: str, content: bytes) -> None:
     temporary = f"{path}.tmp"
+    directory, _, _ = path.rpartition("/")
+    changed = [directory, *_parents_of_missing(disk, directory)]
     if disk.exists(temporary):
         disk.remove(temporary)  # left by a crash
     file = disk.create(temporary, len(content))
@@ -47,5 +49,14 @@ async def _write_under_name(disk: Disk, path: str, content: bytes) -> None:
     finally:
         file.close()
     disk.rename(temporary, path)
-    directory, _, _ = path.rpartition("/")
-    await disk.flush_directory(directory)
+    for each in changed:
+        await disk.flush_directory(each)
+
+
+def _parents_of_missing(disk: Disk, directory: str) -> list[str]:
+    """The directories in which a name will appear when ``directory`` is made: they have to be flushed as well."""
+    parents = []
+    while directory and not disk.exists(directory):
+        directory, _, _ = directory.rpartition("/")
+        parents.append(directory)
+    return parents

@@ -1,0 +1,255 @@
+"""A broker comes and goes: registration, the question for its version, leaving, silence, a lost connection.
+
+Read from RouteInfoManager of 4.9.8. Two things are done otherwise on purpose:
+
+- A registration with a single topic from a master that is not live is refused, as in 5.3.3. It is an incremental one
+  that overtook the first full registration (after a restart of the nameserver); taking it would record the broker's
+  newest version with one topic, and the full registration of the same version would then change nothing.
+- A connection that is lost takes every broker with it that registered over it, not only the first that is found, and
+  never one that merely has the same address as the peer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from rpds import HashTrieMap, HashTrieSet
+
+from refmq.model.ids import BrokerId, TimestampMs
+from refmq.model.step import Event, Step
+from refmq.nameserver.tables import MASTER_ID, ChannelId, LiveBroker, RouteTable
+from refmq.protocol.bodies.config import DataVersion, TopicConfig
+from refmq.protocol.bodies.route import BrokerData, QueueData
+
+EXPIRY_MS: Final = 120_000  # RouteInfoManager.BROKER_CHANNEL_EXPIRED_TIME
+SCAN_PERIOD_MS: Final = 10_000  # NamesrvController's scheduled task
+SCAN_DELAY_MS: Final = 5_000
+
+BROKERS_MAX: Final = 10_000  # live addresses; upstream has no bound, and anybody who reaches the port may register
+TOPICS_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class CloseChannel:
+    """Effect: close a connection."""
+
+    channel: ChannelId
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a broker says of itself."""
+
+    cluster: str
+    broker_name: str
+    broker_id: BrokerId
+    address: str
+    ha_server_addr: str
+    data_version: DataVersion
+    topics: Mapping[str, TopicConfig] = field(default_factory=dict)
+    filter_servers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """Where the master of a slave is."""
+
+    address: str
+    ha_server_addr: str
+
+
+# RegisterBroker ----------------------------------------------------------------------------------------------------
+
+
+def register_broker_enabled(table: RouteTable, broker: Registration) -> bool:
+    unknown = broker.address not in table.live
+    overtook_the_first = broker.broker_id == MASTER_ID and unknown and len(broker.topics) == 1
+    full = unknown and len(table.live) >= BROKERS_MAX
+    return not overtook_the_first and not full and len(table.topic_queues) + len(broker.topics) <= TOPICS_MAX
+
+
+def register_broker(
+    table: RouteTable, broker: Registration, channel: ChannelId, now_ms: TimestampMs
+) -> Step[RouteTable, CloseChannel]:
+    # Enabled
+    if not register_broker_enabled(table, broker):
+        return Step(table)
+    # Next
+    before = table.brokers.get(broker.broker_name)
+    first = before is None or broker.broker_id not in before.broker_addrs
+    known = table.live.get(broker.address)
+    changed = known is None or known.data_version != broker.data_version
+    topic_queues = table.topic_queues
+    if broker.broker_id == MASTER_ID and (changed or first):
+        topic_queues = with_topics(topic_queues, broker.broker_name, broker.topics.values())
+    members = table.clusters.get(broker.cluster) or HashTrieSet()
+    after = replace(
+        table,
+        topic_queues=topic_queues,
+        brokers=table.brokers.insert(broker.broker_name, with_address(before, broker)),
+        clusters=table.clusters.insert(broker.cluster, members.insert(broker.broker_name)),
+        live=table.live.insert(broker.address, LiveBroker(now_ms, broker.data_version, channel, broker.ha_server_addr)),
+        filter_servers=(
+            table.filter_servers.insert(broker.address, broker.filter_servers)
+            if broker.filter_servers
+            else table.filter_servers.discard(broker.address)
+        ),
+    )
+    # Effects, trace
+    return Step(after, (), event("RegisterBroker", broker.address, broker.broker_name, broker.broker_id, channel))
+
+
+def with_address(before: BrokerData | None, broker: Registration) -> BrokerData:
+    """The addresses of a broker name after a registration: an address has one id, the one it had before goes."""
+    others = before.broker_addrs.items() if before is not None else ()
+    addresses = {id_: address for id_, address in others if address != broker.address}
+    addresses[broker.broker_id] = broker.address
+    cluster = before.cluster if before is not None else broker.cluster  # of the first registration, for good
+    return BrokerData(cluster=cluster, broker_name=broker.broker_name, broker_addrs=dict(sorted(addresses.items())))
+
+
+def with_topics(
+    topic_queues: HashTrieMap[str, HashTrieMap[str, QueueData]], broker_name: str, topics: Iterable[TopicConfig]
+) -> HashTrieMap[str, HashTrieMap[str, QueueData]]:
+    """The queues after a broker sent its topics. What it did not send stays: the registration may be of one topic."""
+    for topic in topics:
+        queues = topic_queues.get(topic.topic_name) or HashTrieMap()
+        data = QueueData(
+            broker_name=broker_name,
+            read_queue_nums=topic.read_queue_nums,
+            write_queue_nums=topic.write_queue_nums,
+            perm=topic.perm,
+            topic_sys_flag=topic.topic_sys_flag,
+        )
+        if queues.get(broker_name) != data:
+            topic_queues = topic_queues.insert(topic.topic_name, queues.insert(broker_name, data))
+    return topic_queues
+
+
+def master_of(table: RouteTable, broker_name: str, broker_id: BrokerId) -> Master | None:
+    """What a slave is told: its master, if that is live. A master is told nothing."""
+    broker = table.brokers.get(broker_name)
+    if broker is None or broker_id == MASTER_ID:
+        return None
+    address = broker.broker_addrs.get(MASTER_ID)
+    live = table.live.get(address) if address is not None else None
+    return Master(address, live.ha_server_addr) if address is not None and live is not None else None
+
+
+# QueryDataVersion --------------------------------------------------------------------------------------------------
+
+
+def query_data_version_enabled(table: RouteTable, address: str, version: DataVersion) -> bool:
+    """Whether the version is the one that is known. A broker that gets "changed" registers in full."""
+    live = table.live.get(address)
+    return live is not None and live.data_version == version
+
+
+def query_data_version(
+    table: RouteTable, address: str, version: DataVersion, now_ms: TimestampMs
+) -> Step[RouteTable, CloseChannel]:
+    # Enabled
+    if not query_data_version_enabled(table, address, version):
+        return Step(table)
+    # Next: the question is a sign of life
+    live = table.live[address]
+    after = replace(table, live=table.live.insert(address, replace(live, last_update_ms=now_ms)))
+    # Effects, trace
+    return Step(after, (), event("QueryDataVersion", address))
+
+
+# UnregisterBroker --------------------------------------------------------------------------------------------------
+
+
+def unregister_broker(
+    table: RouteTable, cluster: str, broker_name: str, broker_id: BrokerId, address: str
+) -> Step[RouteTable, CloseChannel]:
+    # Enabled: always; leaving twice changes nothing the second time
+    # Next: the id goes whatever its address is, and the cluster is the one the broker names
+    after = replace(table, live=table.live.discard(address), filter_servers=table.filter_servers.discard(address))
+    broker = after.brokers.get(broker_name)
+    if broker is not None and broker_id in broker.broker_addrs:
+        after = without_broker_id(after, broker, broker_id, (cluster,))
+    # Effects, trace
+    return Step(after, (), event("UnregisterBroker", address, broker_name, broker_id))
+
+
+# ExpireBrokers -----------------------------------------------------------------------------------------------------
+
+
+def expired(table: RouteTable, now_ms: TimestampMs) -> list[str]:
+    """The addresses that were not heard for more than ``EXPIRY_MS``, sorted."""
+    return sorted(address for address, live in table.live.items() if live.last_update_ms + EXPIRY_MS < now_ms)
+
+
+def expire_brokers(table: RouteTable, now_ms: TimestampMs) -> Step[RouteTable, CloseChannel]:
+    # Enabled
+    addresses = expired(table, now_ms)
+    if not addresses:
+        return Step(table)
+    # Next
+    channels = sorted({table.live[address].channel for address in addresses})
+    after = without_addresses(table, addresses)
+    # Effects, trace: closing gives a broker that is alive after all a reason to connect and register again
+    assert not expired(after, now_ms)
+    effects = tuple(CloseChannel(channel) for channel in channels)
+    return Step(after, effects, event("ExpireBrokers", count=len(addresses)))
+
+
+# CloseBrokerChannel ------------------------------------------------------------------------------------------------
+
+
+def close_broker_channel(table: RouteTable, channel: ChannelId) -> Step[RouteTable, CloseChannel]:
+    # Enabled: only for a channel that some broker registered over last; who came back on another is not hurt
+    addresses = sorted(address for address, live in table.live.items() if live.channel == channel)
+    if not addresses:
+        return Step(table)
+    # Next
+    after = without_addresses(table, addresses)
+    # Effects, trace
+    return Step(after, (), event("CloseBrokerChannel", channel=channel, count=len(addresses)))
+
+
+# Removal -----------------------------------------------------------------------------------------------------------
+
+
+def without_addresses(table: RouteTable, addresses: Iterable[str]) -> RouteTable:
+    """The tables without these broker addresses and without what only they held up."""
+    for address in addresses:
+        table = replace(table, live=table.live.discard(address), filter_servers=table.filter_servers.discard(address))
+        for broker in sorted(table.brokers.values(), key=lambda broker: broker.broker_name):
+            ids = [id_ for id_, known in broker.broker_addrs.items() if known == address]
+            if ids:
+                table = without_broker_id(table, broker, BrokerId(ids[0]), table.clusters.keys())
+                break  # an address belongs to the first broker name that lists it
+    return table
+
+
+def without_broker_id(
+    table: RouteTable, broker: BrokerData, broker_id: BrokerId, clusters: Iterable[str]
+) -> RouteTable:
+    """The tables without one id of a broker name. The last id takes the name, its queues and empty topics along."""
+    name = broker.broker_name
+    addresses = {id_: address for id_, address in broker.broker_addrs.items() if id_ != broker_id}
+    if addresses:
+        return replace(table, brokers=table.brokers.insert(name, replace(broker, broker_addrs=addresses)))
+    members = table.clusters
+    for cluster in sorted(clusters):
+        if name in members.get(cluster, ()):
+            left = members[cluster].discard(name)
+            members = members.insert(cluster, left) if left else members.discard(cluster)
+    topic_queues = table.topic_queues
+    for topic, queues in table.topic_queues.items():
+        if name in queues:
+            rest = queues.discard(name)
+            topic_queues = topic_queues.insert(topic, rest) if rest else topic_queues.discard(topic)
+    return replace(table, topic_queues=topic_queues, brokers=table.brokers.discard(name), clusters=members)
+
+
+def event(
+    action: str, address: str = "", broker_name: str = "", broker_id: int = -1, channel: int = 0, count: int = 0
+) -> Event:
+    """A trace event: who, under which name, and what the vocabulary says of the action."""
+    return Event(action, actor=address, subject=broker_name, a=broker_id, b=channel, c=count)

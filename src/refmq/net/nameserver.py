@@ -1,0 +1,187 @@
+"""The nameserver's shell: connections and timers in, steps of ``refmq.nameserver``, effects out.
+
+Time for liveness is the loop's monotonic clock, not the wall clock: a nameserver whose wall clock jumps by two minutes
+must not forget every broker, as upstream's does. No answer shows these times to anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from rpds import HashTrieMap
+
+from refmq.errors import DiskError
+from refmq.model.disk import Disk
+from refmq.model.ids import TimestampMs
+from refmq.model.step import Event
+from refmq.nameserver.kv import KvConfig, decode_kv_file
+from refmq.nameserver.registration import SCAN_DELAY_MS, SCAN_PERIOD_MS, CloseChannel
+from refmq.nameserver.serve import (
+    Effect,
+    NameserverState,
+    NameserverStep,
+    PersistKv,
+    PersistSettings,
+    Reply,
+    lose_channel,
+    scan_brokers,
+    serve_request,
+)
+from refmq.nameserver.settings import default_settings
+from refmq.nameserver.tables import ChannelId
+from refmq.net.connection import Answer, Connection
+from refmq.net.limits import Limits
+from refmq.net.server import Server
+from refmq.net.tls import ServerTls
+from refmq.protocol.codes import ResponseCode
+from refmq.protocol.command import RemotingCommand, response
+from refmq.store.text_file import read_text_file_or_backup, replace_text_file
+
+
+@dataclass(frozen=True, slots=True)
+class FileOn:
+    """A file of a disk."""
+
+    disk: Disk
+    path: str
+
+
+class Nameserver:
+    """A nameserver that listens.
+
+        nameserver = Nameserver(kv_file=FileOn(disk, "kvConfig.json"))
+        host, port = await nameserver.start("0.0.0.0", 9876)
+        ...
+        await nameserver.close(timeout_s=10)
+
+    Without ``kv_file`` the key-value configuration lives in memory only, and without ``settings_file`` so do settings
+    that are changed over the wire. ``record`` is given every trace event.
+    """
+
+    def __init__(
+        self,
+        *,
+        kv_file: FileOn | None = None,
+        settings_file: FileOn | None = None,
+        settings: Mapping[str, str] | None = None,
+        limits: Limits | None = None,
+        tls: ServerTls | None = None,
+        record: Callable[[Event], None] | None = None,
+    ) -> None:
+        self._kv_file = kv_file
+        self._settings_file = settings_file
+        self._record = record
+        self._loop = asyncio.get_running_loop()
+        self.state = NameserverState(
+            kv=read_kv_config(kv_file), settings=HashTrieMap({**default_settings(), **(settings or {})})
+        )
+        self.server = Server(self._serve, limits, tls=tls)
+        self._watched: set[int] = set()
+        self._writing = asyncio.Lock()  # one file at a time, in the order of the steps
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def failure(self) -> asyncio.Future[None]:
+        """Done when we found that we are wrong."""
+        return self.server.failure
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen; returns the address in use."""
+        address = await self.server.start(host, port)
+        self._timer = self._loop.call_later(SCAN_DELAY_MS / 1000, self._scan)
+        return address
+
+    async def close(self, timeout_s: float) -> None:
+        """Stop in at most about ``timeout_s``; requests in flight are answered first."""
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.server.close(timeout_s)
+
+    def _now_ms(self) -> TimestampMs:
+        return TimestampMs(int(self._loop.time() * 1000))
+
+    # From events to steps --------------------------------------------------------------------------------------
+
+    def _serve(self, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
+        if connection.number not in self._watched:
+            self._watched.add(connection.number)
+            connection.on_close(self._lose)
+        step = serve_request(self.state, ChannelId(connection.number), command, self._now_ms())
+        self._take(step)
+        if len(step.effects) == 1 and isinstance(step.effects[0], Reply):
+            return step.effects[0].command
+        return self._perform(step.effects, command)
+
+    def _lose(self, connection: Connection) -> None:
+        self._watched.discard(connection.number)
+        step = lose_channel(self.state, ChannelId(connection.number))
+        self._take(step)
+        assert not step.effects, "a connection that is gone needs nothing more"
+
+    def _scan(self) -> None:
+        step = scan_brokers(self.state, self._now_ms())
+        self._take(step)
+        for effect in step.effects:
+            assert isinstance(effect, CloseChannel)
+            self._close_channel(effect)
+        self._timer = self._loop.call_later(SCAN_PERIOD_MS / 1000, self._scan)
+
+    def _take(self, step: NameserverStep) -> None:
+        self.state = step.state
+        if step.event is not None and self._record is not None:
+            self._record(step.event)
+
+    # From effects to the world ---------------------------------------------------------------------------------
+
+    async def _perform(self, effects: tuple[Effect, ...], command: RemotingCommand) -> Answer:
+        """Do the effects in their order; the reply is handed to the connection."""
+        for effect in effects:
+            match effect:
+                case Reply(answer):
+                    return answer
+                case CloseChannel():
+                    self._close_channel(effect)
+                case PersistKv(content):
+                    try:
+                        await self._replace(self._kv_file, content)
+                    except DiskError as error:
+                        return self._not_kept(command, error)
+                case PersistSettings(content):
+                    try:
+                        await self._replace(self._settings_file, content)
+                    except DiskError as error:
+                        return self._not_kept(command, error)
+        return None
+
+    def _not_kept(self, command: RemotingCommand, error: DiskError) -> RemotingCommand:
+        """The answer when a change is in memory and could not be written: the next change writes both, or neither."""
+        return response(command, ResponseCode.SYSTEM_ERROR, remark=f"changed until the next start only: {error}")
+
+    async def _replace(self, file: FileOn | None, content: bytes) -> None:
+        if file is not None:
+            async with self._writing:
+                await replace_text_file(file.disk, file.path, content)
+
+    def _close_channel(self, effect: CloseChannel) -> None:
+        connection = self.server.connection(effect.channel)
+        if connection is not None:
+            connection.close("a broker that registered here was silent for too long")
+
+
+def read_kv_config(file: FileOn | None) -> KvConfig:
+    """The key-value configuration at the start; empty when there is no file yet."""
+    content = read_text_file_or_backup(file.disk, file.path) if file is not None else None
+    return decode_kv_file(content) if content else HashTrieMap()
+
+
+async def run_nameserver(nameserver: Nameserver, stop: asyncio.Event, timeout_s: float) -> None:
+    """Wait until ``stop`` is set or the nameserver found a mistake of ours; close it; raise the mistake."""
+    failure = nameserver.failure
+    failure.add_done_callback(lambda _: stop.set())
+    await stop.wait()
+    error = failure.exception() if failure.done() and not failure.cancelled() else None
+    await nameserver.close(timeout_s)
+    if error is not None:
+        raise error

@@ -1,0 +1,147 @@
+"""A nameserver as a process: its configuration file and folder, TLS, signals, and the line that says it is up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from refmq.errors import MissingTool, UsageError
+from refmq.nameserver.settings import DEFAULT_PORT, read_settings
+from refmq.net.address import format_address
+from refmq.net.files import RealDisk
+from refmq.net.limits import Limits
+from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
+from refmq.net.process import raise_open_files_limit, stop_on_signals
+from refmq.net.tls import ServerTls, TlsMode, self_signed_certificate, server_context
+from refmq.protocol.properties import parse_properties
+
+KV_FILE: Final = "kvConfig.json"
+SETTINGS_FILE: Final = "namesrv.properties"
+STOP_TIMEOUT_S: Final = 10.0
+CONF_BYTES_MAX: Final = 1 << 20
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class NameserverOptions:
+    """What the command line and the environment say; None leaves it to the file, and the file to the default."""
+
+    conf: Path | None = None
+    port: int | None = None
+    listen: str | None = None
+    folder: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NameserverPlan:
+    """Everything decided, nothing started."""
+
+    settings: dict[str, str]
+    complaints: tuple[str, ...]
+    listen: str
+    port: int
+    kv_path: Path
+    settings_path: Path
+    tls_folder: Path
+
+
+def plan_nameserver(options: NameserverOptions) -> NameserverPlan:
+    """Read the configuration and decide. ``UsageError`` when a value cannot be right."""
+    given = read_conf(options.conf) if options.conf is not None else {}
+    settings, complaints = read_settings(given)
+    folder = options.folder if options.folder is not None else Path.home() / "namesrv"
+    kv_path = Path(settings["kvConfigPath"]) if settings["kvConfigPath"] else folder / KV_FILE
+    if options.folder is not None:
+        kv_path = folder / KV_FILE
+    settings_path = options.conf if options.conf is not None else folder / SETTINGS_FILE
+    port = options.port if options.port is not None else int(settings["listenPort"])
+    if not 0 <= port < 65536:
+        raise UsageError(f"listenPort is a number from 0 to 65535, not {port}.")
+    listen = options.listen if options.listen is not None else settings["bindAddress"]
+    settings |= {
+        "kvConfigPath": str(kv_path),
+        "configStorePath": str(settings_path),
+        "listenPort": str(port),
+        "bindAddress": listen,
+    }
+    return NameserverPlan(settings, tuple(complaints), listen, port, kv_path, settings_path, folder / "tls")
+
+
+def read_conf(path: Path) -> dict[str, str]:
+    """The keys and values of a properties file."""
+    try:
+        if path.stat().st_size > CONF_BYTES_MAX:
+            raise UsageError(f"{path} has more than {CONF_BYTES_MAX} bytes and is hardly a configuration file.")
+        return parse_properties(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise UsageError(f"{path} is not UTF-8 text.") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def plan_tls(plan: NameserverPlan, warn: Say) -> ServerTls:
+    """TLS as the settings ask for it. The default is permissive; without a certificate one is made, if it can be."""
+    settings = plan.settings
+    try:
+        mode = TlsMode(settings["tls.server.mode"])
+    except ValueError:
+        given = settings["tls.server.mode"]
+        raise UsageError(f"tls.server.mode is disabled, permissive or enforcing, not {given!r}.") from None
+    if mode is TlsMode.DISABLED:
+        return ServerTls()
+    certificate, key = settings["tls.server.certPath"], settings["tls.server.keyPath"]
+    if bool(certificate) != bool(key):
+        raise UsageError("tls.server.certPath and tls.server.keyPath are given together or not at all.")
+    authority = settings["tls.server.trustCertPath"]
+    if certificate:
+        pair = Path(certificate), Path(key)
+    else:
+        try:
+            pair = self_signed_certificate(plan.tls_folder)
+        except MissingTool as missing:
+            if mode is TlsMode.ENFORCING:
+                raise
+            warn(f"no TLS, plain connections only: {missing}")
+            return ServerTls()
+    context = server_context(
+        *pair,
+        key_password=settings["tls.server.keyPassword"] or None,
+        client_authority=Path(authority) if authority else None,
+    )
+    return ServerTls(mode, context)
+
+
+async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> None:
+    """Serve until SIGTERM or Ctrl-C, then stop in bounded time."""
+    stop = stop_on_signals()
+    for complaint in plan.complaints:
+        warn(complaint)
+    idle_s = int(plan.settings["serverChannelMaxIdleTimeSeconds"])
+    if idle_s == 0:
+        raise UsageError("serverChannelMaxIdleTimeSeconds is at least 1.")
+    limits = Limits(idle_timeout_s=float(idle_s), frame_timeout_s=float(idle_s))
+    limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
+    tls = plan_tls(plan, warn)
+    for path in (plan.kv_path, plan.settings_path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    kv_disk, settings_disk = RealDisk(plan.kv_path.parent), RealDisk(plan.settings_path.parent)
+    try:
+        nameserver = Nameserver(
+            kv_file=FileOn(kv_disk, plan.kv_path.name),
+            settings_file=FileOn(settings_disk, plan.settings_path.name),
+            settings=plan.settings,
+            limits=limits,
+            tls=tls,
+        )
+        host, port = await nameserver.start(plan.listen, plan.port)
+        say(f"The Name Server boot success. serializeType=JSON, address {format_address(host, port)}")
+        await run_nameserver(nameserver, stop, STOP_TIMEOUT_S)
+    finally:
+        kv_disk.close()
+        settings_disk.close()
+
+
+__all__ = ["DEFAULT_PORT", "NameserverOptions", "NameserverPlan", "plan_nameserver", "run_nameserver_process"]

@@ -1,0 +1,40 @@
+"""What a server process needs from its operating system: signals that stop it, and enough open files."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import signal
+from typing import Final
+
+RESERVED_FILES: Final = 100
+"""Descriptors that are not for connections: files, the loop's own, the standard streams."""
+
+
+def stop_on_signals() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set. The second signal does what it does to any process."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+
+    def first() -> None:
+        stop.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, first)
+    return stop
+
+
+def raise_open_files_limit() -> int:
+    """Raise the soft limit of open files to the hard one; returns how many connections there is room for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (ValueError, OSError):
+            pass  # a sandbox may forbid it; the soft limit is then what there is
+    if soft == resource.RLIM_INFINITY:
+        return 1_000_000
+    return max(1, soft - RESERVED_FILES)
