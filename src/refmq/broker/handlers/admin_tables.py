@@ -1,0 +1,172 @@
+"""Topics and groups under administration: create, change, delete and list them.
+
+A change is durable and known to the nameservers before it is answered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from refmq.broker import groups, offsets, topics
+from refmq.broker.broker import Broker
+from refmq.broker.handlers._registry import Answer, done, handles, refuse
+from refmq.broker.topics import OP_TOPIC, SCHEDULE_TOPIC, name_mistake
+from refmq.broker.world import Peer
+from refmq.protocol.bodies.codec import decode_body, encode_body
+from refmq.protocol.bodies.config import SubscriptionGroupConfig, TopicConfig, TopicFilterType
+from refmq.protocol.bodies.route import TopicList
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand
+from refmq.protocol.headers.admin import (
+    CreateTopicRequest,
+    DeleteSubscriptionGroupRequest,
+    DeleteTopicRequest,
+    GetSubscriptionGroupConfigRequest,
+    GetTopicConfigRequest,
+)
+from refmq.protocol.headers.codec import decode_header
+
+ON_SLAVE: Final = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
+
+QUEUES_MAX: Final = 65_536
+"""Queues of one topic; upstream takes any number, and then creates them on the way."""
+
+KEPT_WITHOUT_CONFIG: Final = frozenset({SCHEDULE_TOPIC, OP_TOPIC})
+"""Topics whose queues stay although no topic configuration names them."""
+
+
+def _name_refusal(broker: Broker, command: RemotingCommand, name: str) -> RemotingCommand | None:
+    if broker.is_slave:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
+    mistake = name_mistake(name)
+    if mistake is None and broker.state.topics.is_system(name):
+        mistake = f"The topic[{name}] is conflict with system topic."
+    return None if mistake is None else refuse(command, ResponseCode.SYSTEM_ERROR, mistake)
+
+
+# --- topics ----------------------------------------------------------------------------------------------------------
+
+
+@handles(RequestCode.UPDATE_AND_CREATE_TOPIC)
+async def update_and_create_topic(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Creates a topic or replaces its configuration."""
+    header = decode_header(CreateTopicRequest, command)
+    refusal = _name_refusal(broker, command, header.topic)
+    if refusal is not None:
+        return refusal
+    kind = TopicFilterType.__members__.get(header.topic_filter_type)
+    if kind is None:
+        remark = f"the topic filter type {header.topic_filter_type!r} is not known"
+        return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
+    if not all(0 <= count <= QUEUES_MAX for count in (header.read_queue_nums, header.write_queue_nums)):
+        remark = f"a topic has 0 to {QUEUES_MAX} queues"
+        return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
+    topic = TopicConfig(
+        topic_name=header.topic,
+        read_queue_nums=header.read_queue_nums,
+        write_queue_nums=header.write_queue_nums,
+        perm=header.perm,
+        topic_filter_type=kind,
+        topic_sys_flag=header.topic_sys_flag or 0,
+    )
+    table = topics.put_topic(broker.state.topics, topic, broker.world.now_ms())
+    await broker.change_topics(table, incremental=header.topic)
+    return done(command)
+
+
+@handles(RequestCode.DELETE_TOPIC_IN_BROKER)
+async def delete_topic_in_broker(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Deletes a topic and its queues. The log keeps its records, nameservers keep its route, groups their offsets."""
+    name = decode_header(DeleteTopicRequest, command).topic
+    refusal = _name_refusal(broker, command, name)
+    if refusal is not None:
+        return refusal
+    table = topics.delete_topic(broker.state.topics, name, broker.world.now_ms())
+    broker.state = replace(broker.state, topics=table)
+    await broker.save_topics()
+    broker.engine.store.delete_topic(name)
+    broker.stats.forget_topic(name)
+    return done(command)
+
+
+@handles(RequestCode.CLEAN_UNUSED_TOPIC)
+def clean_unused_topic(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Deletes the queues of every topic that has no configuration any more."""
+    known = broker.state.topics.topics
+    stored = {queue.topic for queue in broker.engine.store.queues()}
+    for name in sorted(stored):
+        if name not in known and name not in KEPT_WITHOUT_CONFIG:
+            broker.engine.store.delete_topic(name)
+    return done(command)
+
+
+@handles(RequestCode.GET_ALL_TOPIC_CONFIG)
+def get_all_topic_config(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Every topic with its configuration."""
+    return done(command, body=encode_body(broker.state.topics.wrapper()))
+
+
+@handles(RequestCode.GET_TOPIC_CONFIG)
+def get_topic_config(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """One topic's configuration; the admin tool of 5.x asks for it before everything else."""
+    name = decode_header(GetTopicConfigRequest, command).topic
+    topic = broker.state.topics.get(name)
+    if topic is None:
+        return refuse(command, ResponseCode.TOPIC_NOT_EXIST, f"No topic in this broker. topic: {name}")
+    return done(command, body=encode_body(topic))
+
+
+@handles(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
+def get_system_topic_list_from_broker(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """The topics that belong to the broker itself."""
+    names = tuple(sorted(broker.state.topics.system))
+    return done(command, body=encode_body(TopicList(topic_list=names)))
+
+
+# --- groups ----------------------------------------------------------------------------------------------------------
+
+
+@handles(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
+async def update_and_create_subscriptiongroup(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Creates a group or replaces its settings."""
+    if broker.is_slave:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
+    if command.body:
+        group = decode_body(SubscriptionGroupConfig, command.body)
+        table = groups.put_group(broker.state.groups, group, broker.world.now_ms())
+        broker.state = replace(broker.state, groups=table)
+        await broker.save_groups()
+    return done(command)
+
+
+@handles(RequestCode.DELETE_SUBSCRIPTIONGROUP)
+async def delete_subscriptiongroup(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Deletes a group, and its offsets when asked to."""
+    if broker.is_slave:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
+    header = decode_header(DeleteSubscriptionGroupRequest, command)
+    table = groups.delete_group(broker.state.groups, header.group_name, broker.world.now_ms())
+    broker.state = replace(broker.state, groups=table)
+    await broker.save_groups()
+    if header.deletes_offsets:
+        kept = offsets.forget_group(broker.state.offsets, header.group_name)
+        broker.state = replace(broker.state, offsets=kept)
+        await broker.save_offsets()
+    broker.stats.forget_group(header.group_name)
+    return done(command)
+
+
+@handles(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG)
+def get_all_subscriptiongroup_config(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Every group with its settings."""
+    return done(command, body=encode_body(broker.state.groups.wrapper()))
+
+
+@handles(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG)
+def get_subscriptiongroup_config(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """One group's settings."""
+    group = broker.state.groups.get(decode_header(GetSubscriptionGroupConfigRequest, command).group)
+    if group is None:
+        return refuse(command, ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, "No group in this broker")
+    return done(command, body=encode_body(group))

@@ -1,0 +1,92 @@
+"""Looking at messages: 12 QUERY_MESSAGE by key, 33 VIEW_MESSAGE_BY_ID, 321 QUERY_CONSUME_QUEUE."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from refmq.broker.broker import Broker
+from refmq.broker.handlers._registry import Answer, done, handles, refuse
+from refmq.broker.world import Peer
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.protocol.bodies.codec import encode_body
+from refmq.protocol.bodies.stats import ConsumeQueueDump, ConsumeQueueEntry
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand, response
+from refmq.protocol.headers.admin import QueryConsumeQueueRequest
+from refmq.protocol.headers.codec import decode_header, encode_header
+from refmq.protocol.headers.messages import QueryMessageRequest, QueryMessageResponse, ViewMessageRequest
+from refmq.store.api import QueueId
+
+UNIQUE_KEY_COUNT_MAX: Final = 32
+"""Hits of a query by unique key (`defaultQueryMaxNum`)."""
+
+DUMP_COUNT_MAX: Final = 1_000
+"""Units in one queue dump; upstream takes the caller's number."""
+
+
+@handles(RequestCode.QUERY_MESSAGE)
+def query_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Messages with a key. Hash collisions come along: the client compares the keys."""
+    header = decode_header(QueryMessageRequest, command)
+    count = UNIQUE_KEY_COUNT_MAX if header.unique_key_query else header.max_num
+    result = broker.engine.store.query_by_key(
+        header.topic,
+        header.key,
+        max(0, min(count, broker.store_config.query_count_max)),
+        TimestampMs(header.begin_timestamp),
+        TimestampMs(header.end_timestamp),
+    )
+    fields = encode_header(
+        QueryMessageResponse(
+            index_last_update_timestamp=result.index_last_update_ms,
+            index_last_update_phyoffset=result.index_last_update_offset,
+        )
+    )
+    if not result.records:
+        remark = "can not find message, maybe time range not correct"
+        return response(command, ResponseCode.QUERY_NOT_FOUND, fields, remark=remark)
+    return done(command, fields, b"".join(result.records))
+
+
+@handles(RequestCode.VIEW_MESSAGE_BY_ID)
+def view_message_by_id(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """The message at a physical offset: the id holds it."""
+    offset = decode_header(ViewMessageRequest, command).offset
+    data = broker.engine.store.message_at(PhysicalOffset(offset))
+    if data is None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+    return done(command, body=data)
+
+
+@handles(RequestCode.QUERY_CONSUME_QUEUE)
+def query_consume_queue(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Units of a queue, for people who look into one."""
+    header = decode_header(QueryConsumeQueueRequest, command)
+    store = broker.engine.store
+    if QueueId(header.topic, header.queue_id) not in store.queues():
+        return refuse(command, ResponseCode.SYSTEM_ERROR, f"{header.queue_id}@{header.topic} is not exist!")
+    count = max(0, min(header.count, DUMP_COUNT_MAX))
+    units = store.units(header.topic, header.queue_id, QueueOffset(header.index), count)
+    if not units:
+        remark = f"Index {header.index} of {header.queue_id}@{header.topic} is not exist!"
+        return response(command, ResponseCode.SUCCESS, remark=remark)
+    consumer = broker.state.clients.consumers.get(header.consumer_group or "")
+    subscription = None if consumer is None else consumer.subscriptions.get(header.topic)
+    offline = f"{header.consumer_group}@{header.topic} is not online!"
+    codes = None if subscription is None or subscription.sub_string == "*" else set(subscription.code_set)
+    dump = ConsumeQueueDump(
+        queue_data=tuple(
+            ConsumeQueueEntry(
+                physic_offset=unit.physical_offset,
+                physic_size=unit.size_bytes,
+                tags_code=unit.tags_code,
+                eval=codes is None or unit.tags_code in codes,
+            )
+            for unit in units
+        ),
+        min_queue_index=store.min_offset(header.topic, header.queue_id),
+        max_queue_index=store.max_offset(header.topic, header.queue_id),
+        subscription_data=subscription,
+        filter_data=offline if header.consumer_group and subscription is None else None,
+    )
+    return done(command, body=encode_body(dump))
