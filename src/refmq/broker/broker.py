@@ -7,6 +7,7 @@ process goes through `World` and `Engine`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from refmq.broker import clients, groups, offsets, topics
@@ -17,12 +18,17 @@ from refmq.broker.filters import FilterFile, bury_group, from_file
 from refmq.broker.pull_hold import PullHold
 from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.state import BrokerState
-from refmq.broker.stats import StatsTable
+from refmq.broker.stats import RateMeter, StatsTable
 from refmq.broker.topics import SendCreation, TopicTable
 from refmq.broker.world import Engine, World
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
-from refmq.protocol.bodies.config import SubscriptionGroupConfig, SubscriptionGroupWrapper, TopicConfigSerializeWrapper
+from refmq.protocol.bodies.config import (
+    DataVersion,
+    SubscriptionGroupConfig,
+    SubscriptionGroupWrapper,
+    TopicConfigSerializeWrapper,
+)
 from refmq.protocol.bodies.offsets import ConsumerOffsets
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import oneway
@@ -77,7 +83,11 @@ class Broker:
         """This broker's address as records carry it."""
         self.hold = PullHold()
         self.stats = StatsTable()
+        self.meter = RateMeter()
+        self.delay_offsets: dict[int, QueueOffset] = {}
+        """How far each delay level is delivered; the delay service keeps it."""
         self.started_ms = world.now_ms()
+        self.config_version = DataVersion(timestamp=self.started_ms, counter=0)
 
     @property
     def config(self) -> BrokerConfig:
@@ -86,6 +96,15 @@ class Broker:
     @property
     def is_slave(self) -> bool:
         return self.store_config.is_slave
+
+    async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
+        """Takes a configuration that was changed over the wire, and makes the change durable."""
+        before, self.state = self.config, replace(self.state, config=config)
+        self.config_version = topics.next_version(self.config_version, self.world.now_ms())
+        await self.world.save_settings(given)
+        if config.broker_permission != before.broker_permission:
+            version = topics.next_version(self.state.topics.version, self.world.now_ms())
+            await self.change_topics(replace(self.state.topics, version=version))
 
     # --- topics --------------------------------------------------------------------------------------------------
 

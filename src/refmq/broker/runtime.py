@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from refmq.broker.broker import Broker
+from refmq.broker.stats import RateMeter
 from refmq.broker.topics import SCHEDULE_TOPIC
-from refmq.model.ids import TimestampMs
 from refmq.protocol.versions import V4_9_8, version_name
-
-RATE_WINDOWS_S: Final = (10, 60, 600)
-SAMPLES_KEPT: Final = max(RATE_WINDOWS_S) + 1
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -27,28 +23,6 @@ def human_size(size_bytes: int) -> str:
         size /= 1024
         unit += 1
     return f"{size_bytes} B" if unit == 0 else f"{size:.1f} {_UNITS[unit]}"
-
-
-class RateMeter:
-    """Totals sampled once a second: how many per second over the last 10, 60 and 600 s."""
-
-    def __init__(self) -> None:
-        self._samples: deque[tuple[TimestampMs, int, int]] = deque(maxlen=SAMPLES_KEPT)
-
-    def sample(self, now_ms: TimestampMs, puts: int, gets: int) -> None:
-        self._samples.append((now_ms, puts, gets))
-
-    def rates(self, which: int) -> str:
-        """Three numbers with blanks between them; a window that is not full yet is left empty. 1: puts, 2: gets."""
-        texts = []
-        for window in RATE_WINDOWS_S:
-            if len(self._samples) <= window:
-                texts.append("")
-                continue
-            first, last = self._samples[-1 - window], self._samples[-1]
-            seconds = max(1, last[0] - first[0]) / 1000
-            texts.append(str((last[which] - first[which]) / seconds))
-        return " ".join(texts)
 
 
 def runtime_info(broker: Broker, meter: RateMeter) -> dict[str, str]:

@@ -87,6 +87,32 @@ class Counter:
         return Figure(total, total / seconds if seconds else 0.0, total / calls if calls else 0.0)
 
 
+RATE_WINDOWS_S: Final = (10, 60, 600)
+SAMPLES_KEPT: Final = max(RATE_WINDOWS_S) + 1
+
+
+class RateMeter:
+    """Totals sampled once a second: how many per second over the last 10, 60 and 600 s."""
+
+    def __init__(self) -> None:
+        self._samples: deque[tuple[TimestampMs, int, int]] = deque(maxlen=SAMPLES_KEPT)
+
+    def sample(self, now_ms: TimestampMs, puts: int, gets: int) -> None:
+        self._samples.append((now_ms, puts, gets))
+
+    def rates(self, which: int) -> str:
+        """Three numbers with blanks between them; a window that is not full yet is left empty. 1: puts, 2: gets."""
+        texts = []
+        for window in RATE_WINDOWS_S:
+            if len(self._samples) <= window:
+                texts.append("")
+                continue
+            first, last = self._samples[-1 - window], self._samples[-1]
+            seconds = max(1, last[0] - first[0]) / 1000
+            texts.append(str((last[which] - first[which]) / seconds))
+        return " ".join(texts)
+
+
 class StatsTable:
     """All counters of a broker."""
 
@@ -96,6 +122,18 @@ class StatsTable:
         self.put_bytes_total = 0
         self.put_failed_total = 0
         self.get_total = 0
+        self._mornings = {"Put": (0, 0), "Get": (0, 0)}
+
+    def mornings(self) -> dict[str, tuple[int, int]]:
+        """The totals of puts and gets as they were yesterday and today at midnight."""
+        return dict(self._mornings)
+
+    def turn_day(self) -> None:
+        """It is midnight: today's figures of the morning become yesterday's."""
+        self._mornings = {
+            "Put": (self._mornings["Put"][1], self.put_total),
+            "Get": (self._mornings["Get"][1], self.get_total),
+        }
 
     def get(self, stat: str, key: str) -> Counter | None:
         try:

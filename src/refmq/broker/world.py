@@ -5,7 +5,7 @@ The broker itself is pure. A shell gives it these on real sockets and files; the
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, Protocol
 
 from refmq.model.ids import TimestampMs
@@ -77,6 +77,14 @@ class World(Protocol):
 
     async def save(self, file: str, body: bytes) -> None:
         """Replaces a file of the broker's config directory, atomically and durably."""
+        ...
+
+    async def save_settings(self, given: Mapping[str, str]) -> None:
+        """Keeps settings that were changed over the wire, for the next start."""
+        ...
+
+    def disk_capacity(self) -> tuple[int, int]:
+        """All and free bytes of the store's disk."""
         ...
 
     async def register(self, topic: str | None = None) -> None:

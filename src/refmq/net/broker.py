@@ -15,7 +15,7 @@ import itertools
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -42,6 +42,7 @@ from refmq.net.tls import ServerTls
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
+from refmq.protocol.properties import format_properties, parse_properties
 from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
 from refmq.store.config import StoreConfig
 from refmq.store.text_file import read_text_file_or_backup, replace_text_file
@@ -69,6 +70,7 @@ class BrokerNode:
         limits: Limits | None = None,
         tls: ServerTls | None = None,
         recorder: Recorder | None = None,
+        settings_file: tuple[Disk, str] | None = None,
         seed: int | None = None,
     ) -> None:
         self.store = store
@@ -76,6 +78,7 @@ class BrokerNode:
         self._config = config
         self._store_config = store_config
         self._disk = disk
+        self._settings_file = settings_file
         self._recorder = recorder or NoRecorder()
         self._random = random.Random(seed)
         numbers = itertools.count(1)
@@ -86,6 +89,7 @@ class BrokerNode:
         self._broker: Broker | None = None
         self._engine: ReferenceEngine | None = None
         self._registration: Registration | None = None
+        self._day: int | None = None
         self._known: set[int] = set()
         """Connections that have sent something: their end matters to the broker."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -218,6 +222,7 @@ class BrokerNode:
         self.every(10.0, self._clean, first_s=60.0)
         for period, (period_ms, _) in SAMPLING.items():
             self.every(period_ms / 1000, partial(self._sample, period))
+        self.every(1.0, self._measure)
         register_s = min(max(config.register_name_server_period, 10_000), 60_000) / 1000
         self.every(register_s, self.registration.register_all, first_s=10.0)
 
@@ -258,6 +263,14 @@ class BrokerNode:
         now_ms = self.now_ms()
         await self.store.clean(now_ms, time.localtime(now_ms / 1000).tm_hour)
 
+    async def _measure(self) -> None:
+        now_ms, stats = self.now_ms(), self.broker.stats
+        self.broker.meter.sample(now_ms, stats.put_total, stats.get_total)
+        day = time.localtime(now_ms / 1000).tm_yday
+        if self._day is not None and day != self._day:
+            stats.turn_day()
+        self._day = day
+
     async def _sample(self, period: Period) -> None:
         self.broker.stats.sample(period, self.now_ms())
 
@@ -290,6 +303,18 @@ class BrokerNode:
             except DiskError:
                 self._to_save.setdefault(file, newest)  # whoever waits behind us tries again
                 raise
+
+    async def save_settings(self, given: Mapping[str, str]) -> None:
+        if self._settings_file is None:
+            return
+        disk, path = self._settings_file
+        async with self._saving.setdefault(path, asyncio.Lock()):
+            stored = parse_properties((read_text_file_or_backup(disk, path) or b"").decode("utf-8", "replace"))
+            await replace_text_file(disk, path, format_properties({**stored, **given}).encode())
+
+    def disk_capacity(self) -> tuple[int, int]:
+        usage = self._disk.usage("")
+        return usage.total_bytes, usage.free_bytes
 
     async def register(self, topic: str | None = None) -> None:
         await (self.registration.register_all() if topic is None else self.registration.register_topic(topic))

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from refmq.broker.handlers import clients, locks, offsets, pull, send, send_back
+from refmq.broker.handlers import (
+    admin_tables,
+    broker_info,
+    clients,
+    connections,
+    locks,
+    offsets,
+    progress,
+    pull,
+    query,
+    send,
+    send_back,
+)
 from refmq.broker.handlers._registry import HANDLERS, Answer, Handler, handle
 
 __all__ = [
@@ -15,11 +27,16 @@ __all__ = [
     "SERVED",
     "Answer",
     "Handler",
+    "admin_tables",
+    "broker_info",
     "clients",
+    "connections",
     "handle",
     "locks",
     "offsets",
+    "progress",
     "pull",
+    "query",
     "send",
     "send_back",
 ]

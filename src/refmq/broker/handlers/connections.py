@@ -103,7 +103,7 @@ def query_topic_consume_by_who(broker: Broker, peer: Peer, command: RemotingComm
     return done(command, body=encode_body(GroupList(group_list=names)))
 
 
-# --- asked through the broker ------------------------------------------------------------------------------------------
+# --- asked through the broker -----------------------------------------------------------------------------------------
 
 
 @handles(RequestCode.GET_CONSUMER_RUNNING_INFO)
@@ -163,7 +163,9 @@ async def invoke_broker_to_get_consumer_status(broker: Broker, peer: Peer, comma
     header = decode_header(GetConsumerStatusRequest, command)
     consumer = broker.state.clients.consumers.get(header.group)
     if consumer is None:
-        return refuse(command, ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{header.group}]")
+        return refuse(
+            command, ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{header.group}]"
+        )
     old = next((m for m in consumer.ordered_members() if m.version < V3_0_7_SNAPSHOT), None)
     if old is not None:
         remark = f"the client does not support this feature. version={version_name(old.version)}"
