@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from refmq.broker.broker import Broker
-from refmq.broker.topics import HALF_TOPIC
+from refmq.protocol import names
+from refmq.protocol.names import TRANS_HALF_TOPIC
 from refmq.protocol.record import (
     SYS_FLAG_TRANSACTION,
     TRANSACTION_COMMIT,
@@ -15,15 +15,10 @@ from refmq.protocol.record import (
 )
 from refmq.store.api import MessageToStore, PutResult
 
-PROPERTY_WAIT: Final = "WAIT"
-PROPERTY_DELAY: Final = "DELAY"
-PROPERTY_REAL_TOPIC: Final = "REAL_TOPIC"
-PROPERTY_REAL_QUEUE: Final = "REAL_QID"
-
 
 def waits_for_flush(properties: dict[str, str]) -> bool:
     """Whether the answer waits until the message is as durable as the broker's mode promises."""
-    return properties.get(PROPERTY_WAIT, "true").lower() != "false"
+    return properties.get(names.WAIT_STORE_MSG_OK, "true").lower() != "false"
 
 
 async def put_with_properties(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
@@ -32,7 +27,7 @@ async def put_with_properties(broker: Broker, message: MessageToStore, propertie
     A delayed message keeps it, because the store writes the properties anew: as upstream does.
     """
     if delay_level(message.sys_flag, properties) == 0:
-        stored = {name: value for name, value in properties.items() if name != PROPERTY_WAIT}
+        stored = {name: value for name, value in properties.items() if name != names.WAIT_STORE_MSG_OK}
     else:
         stored = properties
     return await _put(broker, message, stored, waits_for_flush(properties))
@@ -53,7 +48,7 @@ def delay_level(sys_flag: int, properties: dict[str, str]) -> int:
     """The level that a message asks for; half messages and rollbacks are never delayed."""
     if sys_flag & SYS_FLAG_TRANSACTION not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
         return 0
-    text = properties.get(PROPERTY_DELAY, "0")
+    text = properties.get(names.DELAY_TIME_LEVEL, "0")
     return max(0, int(text)) if text.isascii() and text.lstrip("-").isdigit() and len(text) <= 10 else 0
 
 
@@ -62,11 +57,11 @@ async def send_half(broker: Broker, message: MessageToStore, properties: dict[st
 
     A delay level on it is dropped: upstream would move it to the delay topic and lose it there.
     """
-    real = {PROPERTY_REAL_TOPIC: message.topic, PROPERTY_REAL_QUEUE: str(message.queue_id)}
-    kept = {name: value for name, value in properties.items() if name != PROPERTY_DELAY}
+    real = {names.REAL_TOPIC: message.topic, names.REAL_QUEUE_ID: str(message.queue_id)}
+    kept = {name: value for name, value in properties.items() if name != names.DELAY_TIME_LEVEL}
     half = replace(
         message,
-        topic=HALF_TOPIC,
+        topic=TRANS_HALF_TOPIC,
         queue_id=0,
         sys_flag=message.sys_flag & ~SYS_FLAG_TRANSACTION,
         properties=join_properties({**kept, **real}).encode(),

@@ -9,7 +9,7 @@ from typing import Final
 
 from refmq.broker.broker import Broker
 from refmq.broker.stats import RateMeter
-from refmq.broker.topics import SCHEDULE_TOPIC
+from refmq.protocol.names import SCHEDULE_TOPIC
 from refmq.protocol.versions import V4_9_8, version_name
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

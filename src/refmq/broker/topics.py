@@ -17,47 +17,24 @@ from rpds import HashTrieMap
 from refmq.broker.config import PERM_INHERIT, PERM_READ_WRITE, BrokerConfig, perm_text
 from refmq.model.ids import TimestampMs
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
-
-AUTO_CREATE_TOPIC: Final = "TBW102"
-SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-ASIDE_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
-SELF_TEST_TOPIC: Final = "SELF_TEST_TOPIC"
-BENCHMARK_TOPIC: Final = "BenchmarkTest"
-OFFSET_MOVED_TOPIC: Final = "OFFSET_MOVED_EVENT"
-TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
-RETRY_PREFIX: Final = "%RETRY%"
-DLQ_PREFIX: Final = "%DLQ%"
-SYSTEM_PREFIX: Final = "rmq_sys_"
-
-TOPIC_LENGTH_MAX: Final = 127
-"""What fits the signed byte that holds its length in a record."""
+from refmq.protocol.names import (
+    AUTO_CREATE_TOPIC,
+    BENCHMARK_TOPIC,
+    DLQ_PREFIX,
+    OFFSET_MOVED_EVENT_TOPIC,
+    RETRY_PREFIX,
+    SCHEDULE_TOPIC,
+    SELF_TEST_TOPIC,
+    SYSTEM_TOPIC_PREFIX,
+    SYSTEM_TOPICS,
+    TOPIC_LENGTH_MAX,
+)
 
 TOPICS_MAX: Final = 100_000
 """So that senders of random topic names cannot fill the memory; upstream has no bound."""
 
 SYS_FLAG_UNIT: Final = 1
 SYS_FLAG_UNIT_SUB: Final = 2
-
-ALWAYS_SYSTEM: Final = frozenset(
-    {
-        AUTO_CREATE_TOPIC,
-        SCHEDULE_TOPIC,
-        BENCHMARK_TOPIC,
-        HALF_TOPIC,
-        TRACE_TOPIC,
-        OP_TOPIC,
-        ASIDE_TOPIC,
-        SELF_TEST_TOPIC,
-        OFFSET_MOVED_TOPIC,
-    }
-)
-
-NOT_SENDABLE: Final = frozenset(
-    {SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, ASIDE_TOPIC, SELF_TEST_TOPIC, OFFSET_MOVED_TOPIC}
-)
-"""Topics that clients may not send to."""
 
 _LEGAL_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
@@ -104,7 +81,7 @@ class TopicTable:
         return self.topics.get(name)
 
     def is_system(self, name: str) -> bool:
-        return name in self.system or name.startswith(SYSTEM_PREFIX)
+        return name in self.system or name.startswith(SYSTEM_TOPIC_PREFIX)
 
     def wrapper(self) -> TopicConfigSerializeWrapper:
         """What goes into topics.json and to nameservers; sorted, so that it does not depend on hash seeds."""
@@ -127,7 +104,7 @@ def built_in_topics(config: BrokerConfig) -> tuple[TopicConfig, ...]:
         topic(BENCHMARK_TOPIC, 1024),
         topic(config.broker_cluster_name, 16, own_name_perm[config.cluster_topic_enable]),
         topic(config.broker_name, 1, own_name_perm[config.broker_topic_enable]),
-        topic(OFFSET_MOVED_TOPIC, 1),
+        topic(OFFSET_MOVED_EVENT_TOPIC, 1),
         topic(SCHEDULE_TOPIC, 18),
         topic(config.reply_topic, 1),
     ]
@@ -145,7 +122,7 @@ def start_topics(config: BrokerConfig, stored: TopicConfigSerializeWrapper | Non
     return TopicTable(
         version=DataVersion(timestamp=now_ms, counter=0) if stored is None else stored.data_version,
         topics=HashTrieMap({**built_in, **stored_topics}),
-        system=ALWAYS_SYSTEM | frozenset(built_in),
+        system=SYSTEM_TOPICS | frozenset(built_in),
     )
 
 

@@ -1,20 +1,41 @@
-"""``refmq serve``: RocketMQ on this machine. For now that is a nameserver; the broker follows."""
+"""``refmq serve``: RocketMQ on this machine, nameserver and broker in one process on loopback."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import click
 
-from refmq.cli.namesrv import warn
+from refmq.broker.config import BrokerConfig
+from refmq.model.disk import Disk
+from refmq.model.ids import TimestampMs
 from refmq.nameserver.settings import DEFAULT_PORT
-from refmq.net.nameserver_process import NameserverOptions, plan_nameserver, run_nameserver_process
+from refmq.net.broker import BrokerNode
+from refmq.net.broker_process import LAPTOP_STORE, BrokerPlan, run_serve_process
+from refmq.net.files import RealDisk
+from refmq.sim.disk import SimulatedDisk
+
+LOOPBACK = "127.0.0.1"
+MEMORY_BYTES = 512 << 20
+"""How much `--in-memory` keeps before the oldest messages go."""
 
 
 @click.command("serve")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 takes a free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="The nameserver's port; 0 takes a free one.",
+)
+@click.option(
+    "--broker-port",
+    type=click.IntRange(0, 65535),
+    default=10911,
+    show_default=True,
+    help="The broker's port; 0 takes a free one.",
 )
 @click.option(
     "--dir",
@@ -24,8 +45,32 @@ from refmq.net.nameserver_process import NameserverOptions, plan_nameserver, run
     show_default=True,
     help="Where everything is kept.",
 )
-def command(port: int, folder: Path) -> None:
-    """Run a nameserver on loopback until Ctrl-C. There is no broker in it yet."""
-    plan = plan_nameserver(NameserverOptions(port=port, listen="127.0.0.1", folder=folder / "namesrv"))
-    warn("this version serves a nameserver only; start a broker of upstream with it as namesrvAddr")
-    asyncio.run(run_nameserver_process(plan, click.echo, warn))
+@click.option("--in-memory", is_flag=True, help="Keep nothing: everything is gone at the end.")
+@click.option(
+    "--trace", type=click.Path(path_type=Path, file_okay=False), help="Record what the broker does in this folder."
+)
+def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: Path | None) -> None:
+    """Run a nameserver and a broker on loopback until Ctrl-C."""
+    config = BrokerConfig(
+        listen_port=broker_port, broker_ip1=LOOPBACK, enable_property_filter=True, trace_topic_enable=True
+    )
+    plan = BrokerPlan(config, LAPTOP_STORE, (), LOOPBACK, folder, folder, trace)
+    disk: Disk
+    if in_memory:
+        disk, kv_disk = SimulatedDisk(clock=_wall_ms, capacity_bytes=MEMORY_BYTES), None
+    else:
+        (folder / "store").mkdir(parents=True, exist_ok=True)
+        (folder / "namesrv").mkdir(parents=True, exist_ok=True)
+        disk, kv_disk = RealDisk(folder / "store"), RealDisk(folder / "namesrv")
+    asyncio.run(run_serve_process(plan, port, disk, kv_disk, _say))
+
+
+def _wall_ms() -> TimestampMs:
+    return TimestampMs(time.time_ns() // 1_000_000)
+
+
+def _say(address: str, node: BrokerNode) -> None:
+    click.echo(f"RocketMQ is up: nameserver {address}, broker {node.broker.config.address}. Ctrl-C ends it.")
+    click.echo(f'  Java    producer.setNamesrvAddr("{address}");')
+    click.echo(f'  Go      producer.WithNameServer(primitive.NamesrvAddr{{"{address}"}})')
+    click.echo(f'  Python  rocketmq.client.Producer("group").set_name_server_address("{address}")')

@@ -11,7 +11,7 @@ from typing import Final
 from refmq.broker import groups, offsets, topics
 from refmq.broker.broker import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
-from refmq.broker.topics import OP_TOPIC, SCHEDULE_TOPIC, name_mistake
+from refmq.broker.topics import name_mistake
 from refmq.broker.world import Peer
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import SubscriptionGroupConfig, TopicConfig, TopicFilterType
@@ -26,13 +26,14 @@ from refmq.protocol.headers.admin import (
     GetTopicConfigRequest,
 )
 from refmq.protocol.headers.codec import decode_header
+from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC
 
 ON_SLAVE: Final = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
 
 QUEUES_MAX: Final = 65_536
 """Queues of one topic; upstream takes any number, and then creates them on the way."""
 
-KEPT_WITHOUT_CONFIG: Final = frozenset({SCHEDULE_TOPIC, OP_TOPIC})
+KEPT_WITHOUT_CONFIG: Final = frozenset({SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC})
 """Topics whose queues stay although no topic configuration names them."""
 
 

@@ -17,7 +17,6 @@ from refmq.broker.filter.sql_lexer import SqlSyntaxError
 from refmq.broker.filters import FilterData, is_tag_expression
 from refmq.broker.handlers._registry import FAQ, Answer, handles, refuse
 from refmq.broker.pull_hold import HeldPull
-from refmq.broker.topics import OFFSET_MOVED_TOPIC
 from refmq.broker.world import Peer
 from refmq.model.ids import MessageQueue, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import encode_body
@@ -27,6 +26,7 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.codec import Int64, decode_header, encode_header
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
+from refmq.protocol.names import OFFSET_MOVED_EVENT_TOPIC
 from refmq.protocol.record import decode_properties, join_properties
 from refmq.store.api import ExtTest, GetResult, GetStatus, MatchAll, MessageFilter, MessageToStore, QueueId
 
@@ -163,7 +163,7 @@ async def _offset_moved(broker: Broker, header: PullMessageRequest, result: GetR
     properties = {"TAGS": header.consumer_group, "KEYS": header.consumer_group, "DELAY": "0"}
     await broker.engine.put(
         MessageToStore(
-            topic=OFFSET_MOVED_TOPIC,
+            topic=OFFSET_MOVED_EVENT_TOPIC,
             queue_id=0,
             body=encode_body(event),
             properties=join_properties(properties).encode(),

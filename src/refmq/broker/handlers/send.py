@@ -14,28 +14,19 @@ from refmq.broker.config import PERM_WRITE
 from refmq.broker.handlers._registry import FAQ, handles, refuse
 from refmq.broker.hosts import host_of
 from refmq.broker.put import delay_level, put_with_properties, send_half, waits_for_flush
-from refmq.broker.topics import (
-    NOT_SENDABLE,
-    RETRY_PREFIX,
-    TOPIC_LENGTH_MAX,
-    SendCreation,
-    describe,
-    dlq_topic,
-    name_mistake,
-)
+from refmq.broker.topics import SendCreation, describe, dlq_topic, name_mistake
 from refmq.broker.world import Peer
 from refmq.model.ids import TimestampMs
+from refmq.protocol import names
 from refmq.protocol.bodies.config import TopicConfig, TopicFilterType
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse, decode_send_header
+from refmq.protocol.names import NOT_FOR_CLIENTS, RETRY_PREFIX, TOPIC_LENGTH_MAX
 from refmq.protocol.record import SYS_FLAG_MULTI_TAGS, join_properties, parse_properties
 from refmq.protocol.versions import V3_4_9
 from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
-
-PROPERTY_CLUSTER: Final = "CLUSTER"
-PROPERTY_TRANSACTION: Final = "TRAN_MSG"
 
 RANDOM_QUEUE_BOUND: Final = 99_999_999
 """Upstream draws below this and takes the remainder; kept, so that the distribution is the same."""
@@ -131,7 +122,7 @@ async def check_send(broker: Broker, peer: Peer, header: SendMessageRequest) -> 
     mistake = name_mistake(header.topic)
     if mistake is not None:
         raise Refused(ResponseCode.SYSTEM_ERROR, mistake)
-    if header.topic in NOT_SENDABLE:
+    if header.topic in NOT_FOR_CLIENTS:
         raise Refused(ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden.")
     topic = known or await _create(broker, header)
     if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
@@ -168,8 +159,8 @@ async def _put_single(
     if name.startswith(RETRY_PREFIX):
         name, queue_id = await _or_dead_letter(broker, command, header, queue_id)
     properties = parse_properties(header.properties or "")
-    properties[PROPERTY_CLUSTER] = broker.config.broker_cluster_name
-    is_transactional = properties.get(PROPERTY_TRANSACTION, "").lower() == "true"
+    properties[names.CLUSTER] = broker.config.broker_cluster_name
+    is_transactional = properties.get(names.TRANSACTION_PREPARED, "").lower() == "true"
     if is_transactional and broker.config.reject_transaction_message:
         ip = broker.config.broker_ip1
         raise Refused(ResponseCode.NO_PERMISSION, f"the broker[{ip}] sending transaction message is forbidden")
@@ -219,7 +210,7 @@ async def _put_batch(
     if len(header.topic) > TOPIC_LENGTH_MAX:
         raise Refused(ResponseCode.MESSAGE_ILLEGAL, f"message topic length too long {len(header.topic)}")
     properties = parse_properties(header.properties or "")
-    properties[PROPERTY_CLUSTER] = broker.config.broker_cluster_name
+    properties[names.CLUSTER] = broker.config.broker_cluster_name
     batch = BatchToStore(
         topic=header.topic,
         queue_id=choose_queue(broker, header, topic),

@@ -11,11 +11,12 @@ from typing import Final
 from refmq.broker.broker import Broker
 from refmq.broker.config import PERM_WRITE
 from refmq.broker.handlers._registry import FAQ, done, handles, refuse
-from refmq.broker.put import PROPERTY_DELAY, PROPERTY_WAIT, put_with_live_properties
+from refmq.broker.put import put_with_live_properties
 from refmq.broker.stats import Stat
 from refmq.broker.topics import SYS_FLAG_UNIT_SUB, dlq_topic, retry_topic
 from refmq.broker.world import Peer
 from refmq.model.ids import PhysicalOffset
+from refmq.protocol import names
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.codec import decode_header
@@ -23,9 +24,6 @@ from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest
 from refmq.protocol.record import Record, decode_properties, decode_record
 from refmq.protocol.versions import V3_4_9
 from refmq.store.api import MessageToStore, PutStatus
-
-PROPERTY_RETRY_TOPIC: Final = "RETRY_TOPIC"
-PROPERTY_ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
 
 FIRST_RETRY_LEVEL: Final = 3
 """The delay level of the first retry (10 s by default); each further one takes the next level."""
@@ -78,11 +76,11 @@ async def _store(
     level: int,
 ) -> RemotingCommand:
     properties = decode_properties(record.properties)
-    properties.setdefault(PROPERTY_RETRY_TOPIC, record.topic)
-    if not properties.get(PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
-        properties[PROPERTY_ORIGIN_MESSAGE_ID] = record.message_id
-    properties[PROPERTY_WAIT] = "false"
-    properties[PROPERTY_DELAY] = str(level)
+    properties.setdefault(names.RETRY_TOPIC, record.topic)
+    if not properties.get(names.ORIGIN_MESSAGE_ID, "").strip():
+        properties[names.ORIGIN_MESSAGE_ID] = record.message_id
+    properties[names.WAIT_STORE_MSG_OK] = "false"
+    properties[names.DELAY_TIME_LEVEL] = str(level)
     message = MessageToStore(
         topic=topic,
         queue_id=queue_id,
@@ -98,5 +96,5 @@ async def _store(
     result = await put_with_live_properties(broker, message, properties)
     if result.status is not PutStatus.PUT_OK:
         return refuse(command, ResponseCode.SYSTEM_ERROR, result.status.name)
-    broker.stats.add(Stat.SNDBCK_PUT_NUMS, f"{properties[PROPERTY_RETRY_TOPIC]}@{group}")
+    broker.stats.add(Stat.SNDBCK_PUT_NUMS, f"{properties[names.RETRY_TOPIC]}@{group}")
     return done(command)

@@ -1,0 +1,152 @@
+"""A broker as a process, alone or with a nameserver beside it: configuration, folders, signals, and the line that says
+that it is up."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from refmq.broker.config import BrokerConfig
+from refmq.broker.settings import apply_settings
+from refmq.errors import RefmqError, UsageError
+from refmq.model.disk import Disk
+from refmq.net.address import format_address
+from refmq.net.broker import BrokerNode
+from refmq.net.files import RealDisk
+from refmq.net.limits import Limits
+from refmq.net.nameserver import FileOn, Nameserver
+from refmq.net.nameserver_process import KV_FILE, read_conf
+from refmq.net.process import raise_open_files_limit, stop_on_signals
+from refmq.store import ReferenceStore, StoreConfig
+from refmq.trace.writer import TraceWriter
+
+STOP_TIMEOUT_S: Final = 10.0
+SETTINGS_FILE: Final = "broker.properties"
+STORE_FOLDER: Final = "store"
+
+LAPTOP_STORE: Final = StoreConfig(
+    log_file_bytes=64 << 20, queue_file_bytes=20 * 15_000, index_slots=50_000, index_entries=200_000
+)
+"""The store of `refmq serve`: upstream's file sizes (a GiB of log, 400 MB of index) are for servers."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerOptions:
+    """What the command line and the environment say; None leaves it to the file, and the file to the default."""
+
+    conf: Path | None = None
+    namesrv: str | None = None
+    port: int | None = None
+    listen: str | None = None
+    folder: Path | None = None
+    trace: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlan:
+    """Everything decided, nothing started."""
+
+    config: BrokerConfig
+    store: StoreConfig
+    complaints: tuple[str, ...]
+    listen: str
+    folder: Path
+    settings_path: Path
+    trace: Path | None = None
+
+
+def plan_broker(options: BrokerOptions) -> BrokerPlan:
+    """Reads the configuration and decides. `UsageError` when a value cannot be right."""
+    given = read_conf(options.conf) if options.conf is not None else {}
+    config, store, complaints = apply_settings(BrokerConfig(), StoreConfig(), given)
+    if config.broker_id != 0:
+        raise UsageError("brokerId must be 0: slaves come with replication, which is not there yet")
+    root = options.folder or Path(given.get("storePathRootDir") or Path.home() / STORE_FOLDER)
+    if "storePathCommitLog" in given and Path(given["storePathCommitLog"]) != root / "commitlog":
+        complaints = (*complaints, "storePathCommitLog has no effect: the log is in commitlog of storePathRootDir")
+    if options.namesrv is not None:
+        config = replace(config, namesrv_addr=options.namesrv)
+    if options.port is not None:
+        config = replace(config, listen_port=options.port)
+    if not 0 <= config.listen_port < 65536:
+        raise UsageError(f"listenPort is a number from 0 to 65535, not {config.listen_port}")
+    settings_path = options.conf if options.conf is not None else root / "config" / SETTINGS_FILE
+    return BrokerPlan(config, store, complaints, options.listen or "0.0.0.0", root, settings_path, options.trace)
+
+
+@contextlib.asynccontextmanager
+async def running_broker(
+    plan: BrokerPlan, disk: Disk, settings_file: tuple[Disk, str] | None
+) -> AsyncIterator[tuple[BrokerNode, str]]:
+    """A broker that listens, and its address; stopped in bounded time at the end."""
+    recorder = TraceWriter(plan.trace, plan.config.broker_name) if plan.trace is not None else None
+    limits = Limits()
+    limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
+    try:
+        emit = None if recorder is None else recorder.record
+        store = ReferenceStore(disk, plan.store, emit=emit)
+        node = BrokerNode(
+            plan.config, plan.store, disk, store, limits=limits, recorder=recorder, settings_file=settings_file
+        )
+        host, port = await node.start(plan.listen)
+        try:
+            yield node, format_address(host, port)
+        finally:
+            await node.stop(STOP_TIMEOUT_S)
+    finally:
+        if recorder is not None:
+            recorder.close()
+
+
+async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
+    """Serves until SIGTERM or Ctrl-C, then stops in bounded time."""
+    stop = stop_on_signals()
+    for complaint in plan.complaints:
+        warn(complaint)
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    plan.settings_path.parent.mkdir(parents=True, exist_ok=True)
+    disk, settings_disk = RealDisk(plan.folder), RealDisk(plan.settings_path.parent)
+    try:
+        async with running_broker(plan, disk, (settings_disk, plan.settings_path.name)) as (node, _):
+            config = node.broker.config
+            at = f" and name server is {config.namesrv_addr}" if config.namesrv_addr else ""
+            for note in node.recovery.notes if node.recovery is not None else ():
+                warn(note)
+            say(f"The broker[{config.broker_name}, {config.address}] boot success. serializeType=JSON{at}")
+            await wait_for_end(stop, node)
+    finally:
+        disk.close()
+        settings_disk.close()
+
+
+async def run_serve_process(
+    plan: BrokerPlan, namesrv_port: int, disk: Disk, kv_disk: Disk | None, say: Callable[[str, BrokerNode], None]
+) -> None:
+    """A nameserver and a broker that knows it, in one process, until SIGTERM or Ctrl-C."""
+    stop = stop_on_signals()
+    nameserver = Nameserver(kv_file=FileOn(kv_disk, KV_FILE) if kv_disk is not None else None)
+    host, port = await nameserver.start(plan.listen, namesrv_port)
+    address = format_address(host, port)
+    try:
+        known = replace(plan, config=replace(plan.config, namesrv_addr=address))
+        async with running_broker(known, disk, None) as (node, _):
+            say(address, node)
+            nameserver.failure.add_done_callback(lambda _: stop.set())
+            await wait_for_end(stop, node)
+    finally:
+        await nameserver.close(STOP_TIMEOUT_S / 4)
+
+
+async def wait_for_end(stop: asyncio.Event, node: BrokerNode) -> None:
+    """Until somebody asks for the end, or the broker cannot go on; then the reason is raised."""
+    node.failure.add_done_callback(lambda _: stop.set())
+    await stop.wait()
+    if node.failure.done():
+        error = node.failure.result()
+        raise error if isinstance(error, (RefmqError, AssertionError)) else AssertionError(repr(error)) from error
