@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +41,7 @@ WIRE_NAMES = {
     "SendMessageResponse": "msgId? queueId? queueOffset? transactionId? MSG_REGION? TRACE_ON? batchUniqId?"
     " recallHandle?",
     "ReplyMessageRequest": "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag"
-    " properties? reconsumeTimes? unitMode? bornHost? storeHost? storeTimestamp?",
+    " properties? reconsumeTimes? unitMode? bornHost storeHost storeTimestamp",
     "PullMessageRequest": "consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset suspendTimeoutMillis"
     " subscription? subVersion expressionType? maxMsgBytes? requestSource? proxyFrowardClientId? bname?",
     "PullMessageResponse": "suggestWhichBrokerId nextBeginOffset minOffset maxOffset offsetDelta? topicSysFlag?"
@@ -98,7 +99,7 @@ WIRE_NAMES = {
     "QueryConsumeQueueRequest": "topic queueId index count consumerGroup?",
     "GetAllProducerInfoRequest": "",
     "QueryTopicsByConsumerRequest": "group",
-    "QuerySubscriptionByConsumerRequest": "group topic",
+    "QuerySubscriptionByConsumerRequest": "group topic?",
     "GetTopicConfigRequest": "topic lo?",
     "GetSubscriptionGroupConfigRequest": "group",
     "UpdateGroupForbiddenRequest": "group topic readable?",
@@ -338,3 +339,108 @@ def test_a_class_that_the_codec_cannot_carry_is_found_at_once() -> None:
 
 def test_camel_case() -> None:
     assert camel_case("suspend_timeout_millis") == "suspendTimeoutMillis"
+
+
+# Against the classes of the published jars ---------------------------------------------------------
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "headers"
+
+# Our name for a class where it is not upstream's without "Header".
+OUR_NAMES = {
+    "ConsumeMessageDirectlyResultRequest": "ConsumeMessageDirectlyRequest",
+    "CreateAccessConfigRequest": "UpdateAclConfigRequest",
+    "DeleteAccessConfigRequest": "DeleteAclConfigRequest",
+    "DeleteKVConfigRequest": "DeleteKvConfigRequest",
+    "DeleteTopicFromNamesrvRequest": "DeleteTopicInNamesrvRequest",
+    "GetBrokerAclConfigResponse": "GetBrokerClusterAclInfoResponse",
+    "GetConsumeStatsInBroker": "GetBrokerConsumeStatsRequest",
+    "GetKVConfigRequest": "GetKvConfigRequest",
+    "GetKVConfigResponse": "GetKvConfigResponse",
+    "GetKVListByNamespaceRequest": "GetKvListByNamespaceRequest",
+    "PutKVConfigRequest": "PutKvConfigRequest",
+    "QueryCorrectionOffset": "QueryCorrectionOffsetRequest",
+    "UnRegisterBrokerRequest": "UnregisterBrokerRequest",
+    "UpdateGlobalWhiteAddrsConfigRequest": "UpdateGlobalWhiteAddrsRequest",
+}
+# Ext fields that upstream adds outside its header classes.
+ADDED = {
+    "QueryMessageRequest": {"_UNIQUE_KEY_QUERY"},
+    "SendMessageResponse": {"MSG_REGION", "TRACE_ON"},
+    "GetTopicConfigRequest": {"lo"},
+}
+# Fields that are mandatory upstream and may be absent here, and the reverse, each with its reason.
+LENIENT = {
+    "SendMessageResponse": {"msgId", "queueId", "queueOffset"},  # errors carry only the region
+    "CreateTopicRequest": {"order"},  # the broker of 4.9.8 does not look at it
+    "UpdateGlobalWhiteAddrsRequest": {"aclFileFullPath"},  # not sent before 4.9.3
+}
+STRICT = {"QueryConsumeQueueRequest": {"topic", "queueId", "index", "count"}}  # nothing can be looked up without them
+KINDS = {
+    "String": "str",
+    "Integer": "32",
+    "int": "32",
+    "Long": "64",
+    "long": "64",
+    "Boolean": "bool",
+    "boolean": "bool",
+}
+# Texts here, other types upstream.
+TEXTS = {"boundaryType": "BoundaryType"}
+
+
+def upstream_headers() -> dict[str, dict[str, tuple[str, bool]]]:
+    """Our class name -> wire name -> type and whether it is mandatory, over both versions."""
+    found: dict[str, dict[str, tuple[str, bool]]] = {}
+    for version in ("4.9.8", "5.3.3"):
+        for line in (GOLDEN / f"{version}.txt").read_text().splitlines():
+            name, *fields = line.split()
+            plain = name.removesuffix("V2").removesuffix("Header")
+            known = found.setdefault(name if name.endswith("V2") else OUR_NAMES.get(plain, plain), {})
+            for field in fields:
+                wire_name, kind = field.split(":")
+                known[wire_name] = (kind.rstrip("*"), kind.endswith("*"))
+    return found
+
+
+UPSTREAM = upstream_headers()
+
+
+# Upstream adds the fields of HeartbeatResponse without a class.
+@pytest.mark.parametrize(
+    "header_type",
+    [header_type for header_type in CLASSES if header_type is not headers.HeartbeatResponse],
+    ids=lambda header_type: header_type.__name__,
+)
+def test_every_header_is_that_of_the_published_classes(header_type: Any) -> None:
+    name = header_type.__name__
+    plans = {plan.wire_name: plan for plan in header_plan(header_type)}
+    upstream = UPSTREAM[name]
+    assert set(plans) - {"bname"} == set(upstream) | ADDED.get(name, set())
+    for wire_name, (kind, mandatory) in upstream.items():
+        plan = plans[wire_name]
+        ours = str(plan.range.bits) if plan.range is not None else plan.kind.__name__
+        assert ours == ("str" if TEXTS.get(wire_name) == kind else KINDS[kind]), wire_name
+        if wire_name not in LENIENT.get(name, set()) | STRICT.get(name, set()):
+            assert plan.required == mandatory, wire_name
+
+
+def test_the_letters_are_those_of_the_published_class() -> None:
+    assert set(UPSTREAM["SendMessageRequestHeaderV2"]) == set(LETTERS.values())
+    for wire_name, letter in LETTERS.items():
+        if wire_name != "bname":
+            assert UPSTREAM["SendMessageRequestHeaderV2"][letter] == UPSTREAM["SendMessageRequest"][wire_name]
+
+
+def test_every_published_header_of_4_9_8_that_somebody_serves_is_here() -> None:
+    nobody_serves = {
+        "CheckTransactionStateResponse",
+        "RegisterFilterServerRequest",
+        "RegisterFilterServerResponse",
+        "RegisterMessageFilterClassRequest",
+        "RegisterOrderTopicRequest",
+    }
+    without_fields = {"GetAllTopicConfigResponse", "GetConsumerListByGroupResponse"}
+    names = {line.split()[0] for line in (GOLDEN / "4.9.8.txt").read_text().splitlines()}
+    published = {OUR_NAMES.get(name.removesuffix("Header"), name.removesuffix("Header")) for name in names}
+    ours = {header_type.__name__ for header_type in CLASSES} | {"SendMessageRequestHeaderV2"}
+    assert published - nobody_serves - without_fields <= ours

@@ -157,7 +157,7 @@ class QuerySubscriptionByConsumerRequest:
     """345 QUERY_SUBSCRIPTION_BY_CONSUMER (5.3.3)."""
 
     group: str
-    topic: str
+    topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -129,6 +129,6 @@ class ReplyMessageRequest:
     properties: str | None = None
     reconsume_times: Int32 | None = None
     unit_mode: bool | None = False
-    born_host: str | None = None
-    store_host: str | None = None
-    store_timestamp: Int64 = 0
+    born_host: str
+    store_host: str
+    store_timestamp: Int64
