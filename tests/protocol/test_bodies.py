@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 import zlib
-from collections.abc import Mapping
-from enum import IntEnum
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -72,9 +69,8 @@ from refmq.protocol.bodies import (
 )
 from refmq.protocol.bodies import registration as registration_module
 from refmq.protocol.command import LanguageCode
-from refmq.protocol.headers.codec import Range
 from refmq.protocol.record import body_crc
-from tests.protocol.strategies import int32, text
+from tests.protocol.strategies import bodies_of
 
 CLASSES: list[Any] = [value for _, value in sorted(vars(bodies).items()) if dataclasses.is_dataclass(value)]
 
@@ -326,45 +322,6 @@ def test_the_three_forms_of_a_route() -> None:
 
 
 # Round trips --------------------------------------------------------------------------------------
-
-
-def values_of(annotation: Any) -> st.SearchStrategy[Any]:
-    """Any value of a type that bodies are made of."""
-    limits = None
-    optional = False
-    while get_origin(annotation) in (Annotated, Union, types.UnionType):
-        if get_origin(annotation) is Annotated:
-            annotation, *notes = get_args(annotation)
-            limits = next((note for note in notes if isinstance(note, Range)), limits)
-        else:
-            optional = True
-            (annotation,) = (member for member in get_args(annotation) if member is not type(None))
-    strategy: st.SearchStrategy[Any]
-    if get_origin(annotation) is tuple:
-        strategy = st.lists(values_of(get_args(annotation)[0]), max_size=2).map(tuple)
-    elif get_origin(annotation) is Mapping:
-        key, value = get_args(annotation)
-        strategy = st.dictionaries(values_of(key), values_of(value), max_size=2)
-    elif dataclasses.is_dataclass(annotation):
-        strategy = bodies_of(annotation)
-    elif limits is not None:
-        strategy = st.integers(limits.low, limits.high)
-    elif issubclass(annotation, IntEnum):
-        strategy = st.sampled_from(annotation)
-    else:
-        plain: dict[Any, st.SearchStrategy[Any]] = {
-            str: text,
-            int: int32,  # in MessageQueue, which is a class of the model
-            bool: st.booleans(),
-            float: st.floats(allow_nan=False, allow_infinity=False),
-        }
-        strategy = plain[annotation]
-    return st.none() | strategy if optional else strategy
-
-
-def bodies_of(body_type: Any) -> st.SearchStrategy[Any]:
-    hints = get_type_hints(body_type, include_extras=True)
-    return st.builds(body_type, **{field.name: values_of(hints[field.name]) for field in dataclasses.fields(body_type)})
 
 
 def round_trips(body: Any, style: JsonStyle) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,9 +23,10 @@ from refmq.protocol.headers import (
     encode_header,
     encode_send_header,
 )
-from refmq.protocol.headers.codec import FieldPlan, camel_case, header_plan
+from refmq.protocol.headers.codec import camel_case, header_plan
 from refmq.protocol.headers.send import LETTERS
-from tests.protocol.strategies import text
+from tests.protocol.strategies import headers_of
+from tests.protocol.upstream import GOLDEN, OUR_NAMES, upstream_headers
 
 CLASSES: list[Any] = [
     value
@@ -166,25 +166,6 @@ def test_the_name_lists_catch_a_codec_that_spells_differently(monkeypatch: pytes
 
 
 # Round trips --------------------------------------------------------------------------------------
-
-
-def values_of(plan: FieldPlan, *, optional: bool) -> st.SearchStrategy[Any]:
-    values: st.SearchStrategy[Any]
-    if plan.kind is bool:
-        values = st.booleans()
-    elif plan.range is not None:
-        values = st.integers(plan.range.low, plan.range.high)
-    else:
-        values = text
-    return st.none() | values if optional else values
-
-
-def headers_of(header_type: Any) -> st.SearchStrategy[Any]:
-    nullable = {field.name for field in dataclasses.fields(header_type) if field.default is None}
-    return st.builds(
-        header_type,
-        **{plan.name: values_of(plan, optional=plan.name in nullable) for plan in header_plan(header_type)},
-    )
 
 
 def round_trips(header: Any) -> None:
@@ -343,25 +324,6 @@ def test_camel_case() -> None:
 
 # Against the classes of the published jars ---------------------------------------------------------
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "headers"
-
-# Our name for a class where it is not upstream's without "Header".
-OUR_NAMES = {
-    "ConsumeMessageDirectlyResultRequest": "ConsumeMessageDirectlyRequest",
-    "CreateAccessConfigRequest": "UpdateAclConfigRequest",
-    "DeleteAccessConfigRequest": "DeleteAclConfigRequest",
-    "DeleteKVConfigRequest": "DeleteKvConfigRequest",
-    "DeleteTopicFromNamesrvRequest": "DeleteTopicInNamesrvRequest",
-    "GetBrokerAclConfigResponse": "GetBrokerClusterAclInfoResponse",
-    "GetConsumeStatsInBroker": "GetBrokerConsumeStatsRequest",
-    "GetKVConfigRequest": "GetKvConfigRequest",
-    "GetKVConfigResponse": "GetKvConfigResponse",
-    "GetKVListByNamespaceRequest": "GetKvListByNamespaceRequest",
-    "PutKVConfigRequest": "PutKvConfigRequest",
-    "QueryCorrectionOffset": "QueryCorrectionOffsetRequest",
-    "UnRegisterBrokerRequest": "UnregisterBrokerRequest",
-    "UpdateGlobalWhiteAddrsConfigRequest": "UpdateGlobalWhiteAddrsRequest",
-}
 # Ext fields that upstream adds outside its header classes.
 ADDED = {
     "QueryMessageRequest": {"_UNIQUE_KEY_QUERY"},
@@ -388,21 +350,7 @@ KINDS = {
 TEXTS = {"boundaryType": "BoundaryType"}
 
 
-def upstream_headers() -> dict[str, dict[str, tuple[str, bool]]]:
-    """Our class name -> wire name -> type and whether it is mandatory, over both versions."""
-    found: dict[str, dict[str, tuple[str, bool]]] = {}
-    for version in ("4.9.8", "5.3.3"):
-        for line in (GOLDEN / f"{version}.txt").read_text().splitlines():
-            name, *fields = line.split()
-            plain = name.removesuffix("V2").removesuffix("Header")
-            known = found.setdefault(name if name.endswith("V2") else OUR_NAMES.get(plain, plain), {})
-            for field in fields:
-                wire_name, kind = field.split(":")
-                known[wire_name] = (kind.rstrip("*"), kind.endswith("*"))
-    return found
-
-
-UPSTREAM = upstream_headers()
+UPSTREAM = upstream_headers("4.9.8", "5.3.3")
 
 
 # Upstream adds the fields of HeartbeatResponse without a class.

@@ -48,8 +48,8 @@ class Connection:
 
     client_id: str
     client_addr: str
-    language: LanguageCode
     version: Int32
+    language: LanguageCode = LanguageCode.OTHER  # a Java server leaves out a language that it does not know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,9 +76,9 @@ class ProducerInfo:
 
     client_id: str
     remote_ip: Annotated[str, Wire("remoteIP")]
-    language: LanguageCode
     version: Int32
     last_update_timestamp: Int64
+    language: LanguageCode = LanguageCode.OTHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +209,7 @@ class BatchAck:
     revive_queue_id: Annotated[Int32, Wire("rq")]
     pop_time: Annotated[Int64, Wire("pt")]
     invisible_time: Annotated[Int64, Wire("it")]
-    bit_set: Annotated[str, Wire("b")]
+    bit_set: Annotated[str, Wire("b")]  # base64 of the bits, lowest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
