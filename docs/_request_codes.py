@@ -73,6 +73,9 @@ def page(dispatched: Mapping[Role, Collection[int]]) -> str:
 def line(row: Row, dispatched: Mapping[Role, Collection[int]]) -> str:
     state = status(row, dispatched)
     reason = f": {row.declined}" if row.declined is not None else ""
+    if state is Status.NOT_YET:
+        some = [role.value for role in row.served_by if row.code in dispatched.get(role, ())]
+        reason = f", only by the {some[0]}" if some else ""
     cells = [
         str(int(row.code)),
         f"`{row.code.name}`",
