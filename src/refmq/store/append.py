@@ -65,6 +65,12 @@ def unique_key(properties: bytes) -> bytes:
     return properties[start:] if end < 0 else properties[start:end]
 
 
+def closed_properties(properties: bytes) -> bytes:
+    """Properties that do not end with a zero byte: a record that does looks torn. A separator at the end means nothing
+    (5.x always writes one)."""
+    return properties + b"\x02" if properties.endswith(b"\0") else properties
+
+
 def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -> PutResult:
     """Checks and appends one message. Raises `Refused`, and `DiskFull` or `DiskFailed` with nothing appended."""
     topic, queue_id, properties = message.topic, message.queue_id, message.properties
@@ -74,6 +80,7 @@ def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -
         queue_id, properties = redirect(parts.delay, message.delay_level, topic, queue_id, properties)
         topic = SCHEDULE_TOPIC
     topic_bytes = _topic_bytes(topic)
+    properties = closed_properties(properties)
     if len(properties) > PROPERTIES_BYTES_MAX:
         raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)
     if len(message.body) > parts.config.message_bytes_max or queue_id < 0:
@@ -142,7 +149,7 @@ def append_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> PutR
     prepared = []
     total = 0
     for message in messages:
-        properties = concatenate_properties(message.properties, batch.properties)
+        properties = closed_properties(concatenate_properties(message.properties, batch.properties))
         if len(properties) > PROPERTIES_BYTES_MAX:
             raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)
         size = header_bytes + len(message.body) + 3 + len(topic_bytes) + len(properties)

@@ -1,9 +1,10 @@
 """Reading the log from a record boundary to the first bytes that are no record: where the log ends.
 
 What is checked of every record: magic, that its physical offset is where it stands, that its total size is the sum of
-its parts and fits the file, and the CRC of its body. The CRC covers nothing but the body, so one more thing is looked
-at: a page that was lost in a power failure reads as zeros, so a record whose topic or properties are all zeros from one
-page boundary to the next (or to the record's end) is torn as well.
+its parts and fits the file, and the CRC of its body. The CRC covers nothing but the body, so two more things are looked
+at, because what was not written reads as zeros. A write that a crash interrupted ends early: a record whose last text
+ends with a zero byte is torn. A page that a power failure took is all zeros: so is a record whose topic or properties
+are nothing but zeros from one page boundary to the next. (`append` never writes a record that looks like the first.)
 
 The loop is the hot part of a recovery: one `unpack_from`, one CRC and a few comparisons per record, in pieces of some
 MiB, so that a log of any size is scanned in bounded memory.
@@ -142,6 +143,8 @@ def _scan_chunk(data: bytes, position: int, page_bytes: int, check_crc: bool) ->
             break
         if (data[properties - 2] << 8) | data[properties - 1] != stop - properties:
             break
+        if not data[stop - 1] and (stop > properties or not data[properties - 3]):
+            break
         if ((position + tail) ^ (position + stop - 1)) & page_mask and (
             has_lost_page(data, tail + 1, properties - 2, position, page_bytes)
             or has_lost_page(data, properties, stop, position, page_bytes)
@@ -187,6 +190,8 @@ def check_slowly(
         return CorruptRecord("physical offset", position + 28, position, record.physical_offset)
     texts = size - len(record.properties)
     topic = texts - 2 - len(record.topic.encode())
+    if not data[size - 1] and (size > texts or not data[texts - 3]):
+        return CorruptRecord("properties", position, "bytes as they were written", "zeros at the end")
     if has_lost_page(data, topic, texts - 2, position, page_bytes) or has_lost_page(
         data, texts, size, position, page_bytes
     ):
