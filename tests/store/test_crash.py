@@ -135,7 +135,7 @@ FAULTS: dict[str, Callable[[int], Choose | None]] = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("config", [CONFIG, replace(CONFIG, ext_enabled=True)], ids=["plain", "ext"])
-def test_a_crash_at_every_effect_is_recovered(fault: str, config: StoreConfig) -> None:
+def test_a_crash_between_any_two_effects_is_recovered(fault: str, config: StoreConfig) -> None:
     total = effects_of(lambda disk: history(ReferenceStore(disk, config), Seen()))
     assert total > 200
     crashes = 0
