@@ -12,10 +12,10 @@ from refmq import __version__
 # Command name -> (module that defines `command`, the line that `refmq --help` shows).
 # The help line is repeated here so that listing the commands imports none of them.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "broker": ("refmq.cli.broker", "Run a broker of a RocketMQ cluster."),
+    "broker": ("refmq.cli.broker", "Run a broker until SIGTERM or Ctrl-C."),
     "doctor": ("refmq.cli.doctor", "Look at what refmq can use here and say what is missing."),
     "namesrv": ("refmq.cli.namesrv", "Run a nameserver that a RocketMQ cluster can use."),
-    "serve": ("refmq.cli.serve", "Run RocketMQ on this machine: nameserver and broker on loopback."),
+    "serve": ("refmq.cli.serve", "Run a nameserver and a broker on loopback until Ctrl-C."),
     "spec": ("refmq.cli.spec", "Check the TLA+ specifications, and traces against them."),
     "store": ("refmq.cli.store", "Look at the files of a stopped or copied store, ours or Java's."),
     "trace": ("refmq.cli.trace", "Read recorded traces."),
