@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import zlib
 from typing import Any
 
@@ -65,9 +66,11 @@ from refmq.protocol.bodies import (
     decode_register_broker_body,
     encode_body,
     encode_register_broker_body,
+    quick,
     route_style,
 )
 from refmq.protocol.bodies import registration as registration_module
+from refmq.protocol.bodies.shapes import bean_shape
 from refmq.protocol.command import LanguageCode
 from refmq.protocol.record import body_crc
 from tests.protocol.strategies import bodies_of
@@ -324,8 +327,15 @@ def test_the_three_forms_of_a_route() -> None:
 # Round trips --------------------------------------------------------------------------------------
 
 
+def carefully(body_type: Any, data: bytes) -> Any:
+    return codec.read_carefully(bean_shape(body_type), data)
+
+
 def round_trips(body: Any, style: JsonStyle) -> None:
-    assert decode_body(type(body), encode_body(body, style)) == body
+    """Through the reader that is used, and through the careful one alone."""
+    data = encode_body(body, style)
+    assert decode_body(type(body), data) == body
+    assert carefully(type(body), data) == body
 
 
 @pytest.mark.parametrize("body_type", CLASSES, ids=lambda body_type: body_type.__name__)
@@ -344,6 +354,14 @@ def test_the_round_trip_catches_a_key_that_lost_its_number(monkeypatch: pytest.M
         round_trips(DelayOffsets(offset_table={5: 7}), JsonStyle.STANDARD)
 
 
+def test_the_round_trip_catches_a_quick_reader_that_mixes_up_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = quick._read
+    backwards = lambda shape, value: genuine(shape, value[::-1] if type(value) is list else value)  # noqa: E731
+    monkeypatch.setattr(quick, "_read", backwards)
+    with pytest.raises(AssertionError):
+        round_trips(GroupList(group_list=("a", "b")), JsonStyle.STANDARD)
+
+
 def test_the_round_trip_catches_an_enum_written_by_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codec, "_constant", lambda enum, value, path, offset: next(iter(enum)))
     with pytest.raises(AssertionError):
@@ -360,13 +378,54 @@ def test_damaged_json_is_a_body_or_an_error(body_type: Any) -> None:
         damaged = bytearray(encode_body(body, JsonStyle.FASTJSON))
         for _ in range(data.draw(st.integers(1, 3))):
             damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.sampled_from(b'{}[]:,"\\0a-\xff'))
-        try:
-            found = decode_body(body_type, bytes(damaged))
-        except WireError:
-            return
-        encode_body(found)
+        both_readers_agree(body_type, bytes(damaged))
 
     check()
+
+
+def both_readers_agree(body_type: Any, data: bytes) -> None:
+    """The quick reader gives the careful one's values and never an error of its own."""
+    outcomes: list[Any] = []
+    for reader in (decode_body, carefully):
+        try:
+            outcomes.append(reader(body_type, data))
+        except WireError as error:
+            outcomes.append(error.args)
+    assert outcomes[0] == outcomes[1]
+    if not isinstance(outcomes[0], tuple):
+        encode_body(outcomes[0])  # whatever was accepted can be written again
+
+
+def test_the_agreement_catches_a_quick_reader_that_takes_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    both_readers_agree(KVTable, b'{"table":{"a":"\\ud800"}}')
+    monkeypatch.setattr(quick, "_HALF_PAIR", re.compile(b"never"))
+    with pytest.raises((AssertionError, UsageError)):
+        both_readers_agree(KVTable, b'{"table":{"a":"\\ud800"}}')
+
+
+def test_what_the_quick_reader_leaves_to_the_careful_one() -> None:
+    for body_type, data in (
+        (KVTable, b'{"table":{"a":NaN}}'),
+        (DataVersion, b'{"counter":"1","timestamp":2}'),
+        (DataVersion, b'{"counter":9223372036854775808,"timestamp":2}'),
+        (DelayOffsets, b'{"offsetTable":{"99999999999":1}}'),
+        (KVTable, b"[" * 10_000),
+        (KVTable, b'{"table":[]}'),
+        (GroupList, b'{"groupList":{}}'),
+        (ConsumeMessageDirectlyResult, b'{"consumeResult":"cr_success"}'),
+        (DataVersion, b'{"counter":1}'),
+        (BrokerStatsData, b'{"statsDay":{"avgpt":1.5,"sum":2,"tps":0.5},"statsHour":{"$ref":"$.statsDay"}}'),
+        (ResetOffsetBody, b'{"offsetTable":{"{}":1}}'),
+    ):
+        with pytest.raises(quick.NotPlain):
+            quick.read_plain(bean_shape(body_type), data)
+        both_readers_agree(body_type, data)
+
+
+def test_a_document_with_too_many_values_never_reaches_the_quick_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick, "VALUES_MAX", 3)
+    with pytest.raises(quick.NotPlain):
+        quick.read_plain(bean_shape(GroupList), b'{"groupList":["a","b"]}')
 
 
 # What other clients send --------------------------------------------------------------------------

@@ -76,18 +76,17 @@ class ByteReader:
 
     def length(self, size: int, field: str, limit: int) -> int:
         """A length field of ``size`` bytes: not negative, at most ``limit``, and no more than what follows it."""
-        at = self.position
-        value = self.int8(field) if size == 1 else self.int16(field) if size == 2 else self.int32(field)
-        most = min(limit, self.remaining)
-        if not 0 <= value <= most:
-            raise self.fail(field, f"0 to {most}", value, at=at)
+        at = self._advance(size, field)
+        value = int.from_bytes(self._data[at : at + size], "big", signed=True)
+        if not 0 <= value <= limit or value > self._end - self.position:
+            raise self.fail(field, f"0 to {min(limit, self.remaining)}", value, at=at)
         return value
 
     def text(self, size: int, field: str) -> str:
         """The next ``size`` bytes as UTF-8."""
-        at = self.position
+        at = self._advance(size, field)
         try:
-            return self.take(size, field).decode()
+            return str(self._data[at : at + size], "utf-8")
         except UnicodeDecodeError as error:
             raise self.fail(field, "UTF-8 text", "an invalid byte", at=at + error.start) from None
 

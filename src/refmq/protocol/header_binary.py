@@ -97,8 +97,7 @@ def _decode_map(reader: ByteReader) -> dict[str, str]:
     fields = {}
     while reader.remaining:
         key = reader.text(reader.length(2, "extFields key length", INT16_MAX), "extFields key")
-        value_length = reader.length(4, f"extFields.{key} length", INT32_MAX)
-        value = reader.text(value_length, f"extFields.{key}")
+        value = reader.text(reader.length(4, "extFields value length", INT32_MAX), "extFields value")
         if key and value:
             fields[key] = value
     return fields

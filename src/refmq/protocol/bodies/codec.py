@@ -26,18 +26,14 @@ A document may hold references (see ``fastjson``), so reading counts the values 
 from __future__ import annotations
 
 import re
-import types
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import Enum, IntEnum
-from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from refmq.errors import UsageError, WireError
-from refmq.model.ids import MessageQueue
 from refmq.protocol._bytes import encode_utf8
+from refmq.protocol.bodies.quick import NotPlain, read_plain
+from refmq.protocol.bodies.shapes import Bean, EnumOf, ListOf, MapOf, Scalar, Shape, bean_shape
 from refmq.protocol.fastjson import VALUES_MAX, JsonArray, JsonObject, JsonValue, key_text, parse
-from refmq.protocol.headers.codec import Int32, Range, Wire, camel_case
 from refmq.protocol.json_text import quote, quote_ascii
 
 if TYPE_CHECKING:
@@ -46,9 +42,6 @@ if TYPE_CHECKING:
 VISITED_MAX: Final = 2 * VALUES_MAX
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _FLOAT: Final = re.compile(r"[+-]?[0-9]{1,400}(\.[0-9]{0,400})?([eE][+-]?[0-9]{1,3})?")
-
-# Classes of the model that are also bodies: their fields with another name on the wire. Their numbers have 32 bits.
-_MODEL_NAMES: Final[Mapping[type, Mapping[str, str]]] = {MessageQueue: {"broker": "brokerName"}}
 
 
 class JsonStyle(Enum):
@@ -59,97 +52,7 @@ class JsonStyle(Enum):
     ASCII = "integer keys in quotes, maps sorted, everything outside ASCII escaped: Java's routes from 4.9.4 on"
 
 
-# The shape of a type: what the codec does with it. ------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Scalar:
-    kind: type
-    range: Range | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _EnumOf:
-    type: type[IntEnum]
-
-
-@dataclass(frozen=True, slots=True)
-class _ListOf:
-    item: _Shape
-
-
-@dataclass(frozen=True, slots=True)
-class _MapOf:
-    key: _Shape
-    value: _Shape
-
-
-@dataclass(frozen=True, slots=True)
-class _Member:
-    name: str
-    wire_name: str
-    shape: _Shape
-    required: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Bean:
-    type: type[DataclassInstance]
-    members: tuple[_Member, ...]
-
-
-_Shape: TypeAlias = "_Scalar | _EnumOf | _ListOf | _MapOf | _Bean"
-
 BodyT = TypeVar("BodyT", bound="DataclassInstance")
-
-
-@cache
-def _bean(body_type: type[DataclassInstance]) -> _Bean:
-    assert is_dataclass(body_type), body_type
-    hints = get_type_hints(body_type, include_extras=True)
-    renamed = _MODEL_NAMES.get(body_type, {})
-    members = []
-    for field in fields(body_type):
-        annotation = hints[field.name]
-        shape, wire_name = _shape(Int32 if annotation is int and body_type in _MODEL_NAMES else annotation)
-        members.append(
-            _Member(
-                name=field.name,
-                wire_name=wire_name or renamed.get(field.name) or camel_case(field.name),
-                shape=shape,
-                required=field.default is MISSING and field.default_factory is MISSING,
-            )
-        )
-    return _Bean(body_type, tuple(sorted(members, key=lambda member: member.wire_name)))
-
-
-def _shape(annotation: Any) -> tuple[_Shape, str | None]:
-    """The shape of an annotation, and the wire name if it carries one."""
-    wire_name, limits = None, None
-    while get_origin(annotation) in (Annotated, Union, types.UnionType):
-        if get_origin(annotation) is Annotated:
-            annotation, *notes = get_args(annotation)
-            for note in notes:
-                wire_name = note.name if isinstance(note, Wire) else wire_name
-                limits = note if isinstance(note, Range) else limits
-        else:
-            (annotation,) = (member for member in get_args(annotation) if member is not type(None))
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    shape: _Shape
-    if origin is tuple:
-        assert arguments[1] is Ellipsis
-        shape = _ListOf(_shape(arguments[0])[0])
-    elif origin is Mapping or (isinstance(origin, type) and issubclass(origin, Mapping)):
-        shape = _MapOf(_shape(arguments[0])[0], _shape(arguments[1])[0])
-    elif is_dataclass(annotation):
-        assert isinstance(annotation, type)
-        shape = _bean(annotation)
-    elif issubclass(annotation, IntEnum):
-        shape = _EnumOf(annotation)
-    else:
-        assert annotation in (str, bool, float) or (annotation is int and limits is not None), annotation
-        shape = _Scalar(annotation, limits)
-    return shape, wire_name
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -157,25 +60,25 @@ def _shape(annotation: Any) -> tuple[_Shape, str | None]:
 
 def encode_body(body: DataclassInstance, style: JsonStyle = JsonStyle.STANDARD) -> bytes:
     """The JSON of ``body``, without white space."""
-    return encode_utf8(_written(_bean(type(body)), body, style), type(body).__name__)
+    return encode_utf8(_written(bean_shape(type(body)), body, style), type(body).__name__)
 
 
-def _written(shape: _Shape, value: Any, style: JsonStyle) -> str:
+def _written(shape: Shape, value: Any, style: JsonStyle) -> str:
     match shape:
-        case _Scalar():
+        case Scalar():
             return _scalar_text(shape, value, style)
-        case _EnumOf():
+        case EnumOf():
             return f'"{value.name}"'
-        case _ListOf(item=item):
+        case ListOf(item=item):
             return f"[{','.join(_written(item, element, style) for element in value)}]"
-        case _Bean(members=members):
+        case Bean(members=members):
             parts = []
             for member in members:
                 content = getattr(value, member.name)
                 if content is not None:
                     parts.append(f'"{member.wire_name}":{_written(member.shape, content, style)}')
             return f"{{{','.join(parts)}}}"
-        case _MapOf(key=key_shape, value=value_shape):
+        case MapOf(key=key_shape, value=value_shape):
             entries = value.items()
             if style is JsonStyle.ASCII:
                 entries = sorted(entries)
@@ -184,7 +87,7 @@ def _written(shape: _Shape, value: Any, style: JsonStyle) -> str:
             )
 
 
-def _scalar_text(shape: _Scalar, value: Any, style: JsonStyle) -> str:
+def _scalar_text(shape: Scalar, value: Any, style: JsonStyle) -> str:
     if shape.kind is str:
         return quote_ascii(value) if style is JsonStyle.ASCII else quote(value)
     if shape.kind is bool:
@@ -199,10 +102,10 @@ def _scalar_text(shape: _Scalar, value: Any, style: JsonStyle) -> str:
     return str(int(value))
 
 
-def _key(shape: _Shape, key: Any, style: JsonStyle) -> str:
+def _key(shape: Shape, key: Any, style: JsonStyle) -> str:
     """A key. Objects stand bare in every style: quoting them would break the clients that split the text."""
     text = _written(shape, key, style)
-    if isinstance(shape, _Scalar) and shape.kind is int and style is not JsonStyle.FASTJSON:
+    if isinstance(shape, Scalar) and shape.kind is int and style is not JsonStyle.FASTJSON:
         return f'"{text}"'
     return text
 
@@ -212,10 +115,19 @@ def _key(shape: _Shape, key: Any, style: JsonStyle) -> str:
 
 def decode_body(body_type: type[BodyT], data: bytes) -> BodyT:
     """The body that ``data`` holds. ``WireError`` names the member, from the top, and the offset of its object."""
+    try:
+        body = read_plain(bean_shape(body_type), data)
+    except NotPlain:
+        body = read_carefully(bean_shape(body_type), data)
+    return body  # type: ignore[return-value] # the shape is made from the type
+
+
+def read_carefully(shape: Bean, data: bytes) -> DataclassInstance:
+    """The body, whatever dialect it is in, or the error that says what is wrong with it."""
     document = parse(data)
     if not isinstance(document, JsonObject):
         raise WireError("body", 0, "a JSON object", shown(document))
-    return _Reader().bean(_bean(body_type), document, body_type.__name__)  # type: ignore[return-value] # built as it
+    return _Reader().bean(shape, document, shape.type.__name__)
 
 
 class _Reader:
@@ -226,7 +138,7 @@ class _Reader:
     def __init__(self) -> None:
         self._visited = 0
 
-    def bean(self, shape: _Bean, value: JsonObject, path: str) -> DataclassInstance:
+    def bean(self, shape: Bean, value: JsonObject, path: str) -> DataclassInstance:
         given = {key: content for key, content in value.members if isinstance(key, str)}
         self._visit(len(value.members), path, value.offset)
         values = {}
@@ -238,22 +150,22 @@ class _Reader:
                 raise WireError(f"{path}.{member.wire_name}", value.offset, "given", "missing")
         return shape.type(**values)
 
-    def read(self, shape: _Shape, value: JsonValue, path: str, offset: int) -> Any:
+    def read(self, shape: Shape, value: JsonValue, path: str, offset: int) -> Any:
         match shape:
-            case _Scalar():
+            case Scalar():
                 return _scalar(shape, value, path, offset)
-            case _EnumOf(type=enum):
+            case EnumOf(type=enum):
                 return _constant(enum, value, path, offset)
-            case _Bean():
+            case Bean():
                 if not isinstance(value, JsonObject):
                     raise WireError(path, offset, "an object", shown(value))
                 return self.bean(shape, value, path)
-            case _ListOf(item=item):
+            case ListOf(item=item):
                 if not isinstance(value, JsonArray):
                     raise WireError(path, offset, "an array", shown(value))
                 self._visit(len(value.items), path, value.offset)
                 return tuple(self.read(item, element, f"{path}[]", value.offset) for element in value.items)
-            case _MapOf():
+            case MapOf():
                 if not isinstance(value, JsonObject):
                     raise WireError(path, offset, "an object", shown(value))
                 self._visit(len(value.members), path, value.offset)
@@ -265,9 +177,9 @@ class _Reader:
                     if content is not None
                 }
 
-    def _read_key(self, shape: _Shape, key: JsonValue, path: str, offset: int) -> Any:
+    def _read_key(self, shape: Shape, key: JsonValue, path: str, offset: int) -> Any:
         """A key: an object may also come as a string that holds its JSON."""
-        if isinstance(shape, _Bean) and isinstance(key, str):
+        if isinstance(shape, Bean) and isinstance(key, str):
             key = parse(key.encode(), base=offset)
         return self.read(shape, key, f"key of {path}", offset)
 
@@ -277,7 +189,7 @@ class _Reader:
             raise WireError(path, offset, f"at most {VISITED_MAX} values with all references followed", "more")
 
 
-def _scalar(shape: _Scalar, value: JsonValue, path: str, offset: int) -> Any:
+def _scalar(shape: Scalar, value: JsonValue, path: str, offset: int) -> Any:
     found: object = None
     if shape.kind is str:
         found = ("true" if value else "false") if isinstance(value, bool) else key_text(value)
@@ -310,7 +222,7 @@ def _whole(value: JsonValue) -> int | None:
     return None
 
 
-def _asked(shape: _Scalar) -> str:
+def _asked(shape: Scalar) -> str:
     if shape.range is not None:
         return f"a {shape.range.bits}-bit integer"
     return {str: "a string", bool: "true or false", float: "a number"}[shape.kind]
