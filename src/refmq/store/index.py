@@ -123,9 +123,17 @@ class Index:
             done = self._half_done[1]
         elif physical_offset <= self.last_physical:
             return
+        file: IndexFile | None = None
         for number, key in enumerate(keys[done:], done):
             self._half_done = (physical_offset, number)
-            self._file_for_next(store_ms).put_key(key_hash(topic, key), physical_offset, store_ms)
+            if file is None or file.is_full:
+                if file is not None:
+                    file.write_header()
+                file = self._file_for_next(store_ms)
+            file.put_key(key_hash(topic, key), physical_offset, store_ms)
+        self._half_done = (physical_offset, len(keys))
+        if file is not None:
+            file.write_header()
         self._half_done = None
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:

@@ -78,7 +78,7 @@ def key_hash(topic: str, key: str) -> int:
 
 
 class IndexFile:
-    """One file of the index. The header is kept in memory and written after every message."""
+    """One file of the index. The header is kept in memory and written by `write_header`, once for every message."""
 
     def __init__(self, name: str, file: DiskFile, slots: int, entries: int) -> None:
         self.name = name
@@ -107,7 +107,7 @@ class IndexFile:
         return int(_SLOT.unpack(self.file.read(HEADER_BYTES + SLOT_BYTES * number, SLOT_BYTES))[0])
 
     def put_key(self, hashed: int, physical_offset: int, store_ms: int) -> None:
-        """Adds one entry: first the entry, then the slot that leads to it, then the header that counts it."""
+        """Adds one entry: first the entry, then the slot that leads to it. The header that counts it comes last."""
         assert not self.is_full
         header = self.header
         number = header.next_entry
@@ -120,7 +120,7 @@ class IndexFile:
         self.is_dirty = True
         self.file.write(self._entry_at(number), _ENTRY.pack(hashed, physical_offset, seconds, previous))
         self.file.write(HEADER_BYTES + SLOT_BYTES * slot_number, _SLOT.pack(number))
-        header = IndexHeader(
+        self.header = IndexHeader(
             begin_ms,
             store_ms,
             physical_offset if number == 1 else header.begin_physical,
@@ -128,8 +128,10 @@ class IndexFile:
             header.used_slots + (previous == 0),
             number + 1,
         )
-        self.file.write(0, header.encode())
-        self.header = header
+
+    def write_header(self) -> None:
+        self.is_dirty = True
+        self.file.write(0, self.header.encode())
 
     def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets of the entries with this hash and time, newest first."""
@@ -202,7 +204,7 @@ class IndexFile:
             used_slots=used,
             next_entry=count + 1,
         )
-        self.file.write(0, self.header.encode())
+        self.write_header()
 
 
 _NO_ENTRY: Final = IndexEntry(0, 0, 0, 0)
