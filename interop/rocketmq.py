@@ -76,6 +76,11 @@ class Nameserver:
         self._child.wait_for(lambda: accepts(self.port), "port")
         return self
 
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
     def stop(self) -> None:
         if self._child is not None:
             self._child.stop()

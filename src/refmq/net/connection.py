@@ -87,6 +87,7 @@ class Connection(asyncio.Protocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._timer: asyncio.TimerHandle | None = None
+        self._linger: asyncio.TimerHandle | None = None
         self._active_at = 0.0
         self._received_at = 0.0
         self._incomplete_since: float | None = None
@@ -175,7 +176,7 @@ class Connection(asyncio.Protocol):
                 self._tls.close()
                 self._flush_tls()
             self._transport.close()
-            self._loop.call_later(self._limits.linger_s, self._cut)
+            self._linger = self._loop.call_later(self._limits.linger_s, self._cut)
         self._let_go()
 
     def give_up(self, reason: str) -> None:
@@ -250,6 +251,8 @@ class Connection(asyncio.Protocol):
             self._let_go()
         log.debug("%s: %s", self.peer, self.close_reason)
         self._transport = None
+        if self._linger is not None:
+            self._linger.cancel()  # or it would keep this object for as long as it may linger
         self._gone.set()
         callbacks, self._close_callbacks = self._close_callbacks, []
         for callback in callbacks:
@@ -461,6 +464,7 @@ class Connection(asyncio.Protocol):
         if self._budget is not None:
             self._budget.hold(self, 0)
         self._commands = None
+        self._decoder = FrameDecoder()  # the old one may hold a frame of the greatest length
         lost = ConnectionLost(self.peer, self.close_reason)
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():

@@ -110,7 +110,8 @@ class FrameDecoder:
             try:
                 command = self._next()
             except WireError as error:
-                self._error = error
+                # A copy: the raised one refers to us through its traceback, and the circle would keep its bytes.
+                self._error = WireError(*error.args)
                 self._buffer = bytearray()
                 self._consumed = 0
                 raise
