@@ -60,4 +60,20 @@ def error_reference() -> str:
     return "\n".join(rows)
 
 
-MARKERS = {"<!-- cli-reference -->": cli_reference, "<!-- error-reference -->": error_reference}
+def nameserver_settings() -> str:
+    """A row for each key of namesrv.conf."""
+    from refmq.nameserver.settings import KEYS
+
+    rows = ["| Key | Kind | Default | Meaning | Effect | Over the wire |", "| --- | --- | --- | --- | --- | --- |"]
+    for key in KEYS:
+        default = f"`{key.default}`" if key.default else ""
+        effect, changeable = "yes" if key.has_effect else "kept", "no" if key.path_like else "yes"
+        rows.append(f"| `{key.name}` | {key.kind.__name__} | {default} | {key.meaning} | {effect} | {changeable} |")
+    return "\n".join(rows)
+
+
+MARKERS = {
+    "<!-- cli-reference -->": cli_reference,
+    "<!-- error-reference -->": error_reference,
+    "<!-- nameserver-settings -->": nameserver_settings,
+}
