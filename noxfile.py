@@ -187,3 +187,13 @@ def spec(session: nox.Session) -> None:
             session.run(*refmq, "simulate", *names, env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
+
+
+@nox.session(default=False)
+def interop(session: nox.Session) -> None:
+    """The real RocketMQ beside ours: nameservers, brokers, clients and mqadmin; needs a JDK and Maven."""
+    missing = [tool for tool in ("java", "javac", "mvn") if shutil.which(tool) is None]
+    if missing:
+        session.error(f"{', '.join(missing)} not found: install a JDK from 11 on and Maven (Debian: default-jdk maven)")
+    prepare_refmq(session, "test")
+    session.run("pytest", "-p", "no:cacheprovider", *(session.posargs or ["interop/tests"]))

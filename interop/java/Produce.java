@@ -51,7 +51,7 @@ public final class Produce {
                 System.out.println("sent " + describe(result) + " " + message.getKeys() + " " + message.getTags());
             }
             if (transactional) {
-                Thread.sleep(500);  // the decision is sent one-way
+                Thread.sleep(kind.equals("unknown") ? 6_000 : 500);  // decisions are one-way; check-backs take a while
             }
         }
         producer.shutdown();

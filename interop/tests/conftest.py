@@ -1,0 +1,54 @@
+"""Fixtures of the interop tests. Without a JDK or Maven the run ends with one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interop.artifacts import require_tools
+from interop.ours import OurNameserver
+from interop.rocketmq import Broker, Clients, Nameserver
+from refmq.errors import MissingTool
+
+VERSIONS = ("4.9.8", "5.3.3")
+
+# The shortest period that a broker accepts: it registers again soon after a nameserver restarted.
+EAGER = {"registerNameServerPeriod": "10000"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    try:
+        require_tools()
+    except MissingTool as missing:
+        pytest.exit(f"the interop tests cannot run: {missing}", returncode=1)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("interop")
+
+
+@pytest.fixture(scope="session")
+def clients(folder: Path) -> dict[str, Clients]:
+    return {version: Clients(version, folder / f"clients-{version}") for version in VERSIONS}
+
+
+@pytest.fixture(scope="module")
+def ours(folder: Path) -> Iterator[OurNameserver]:
+    with OurNameserver(folder / "ours") as nameserver:
+        yield nameserver
+
+
+@pytest.fixture(scope="module")
+def real(folder: Path) -> Iterator[Nameserver]:
+    with Nameserver(folder / "real") as nameserver:
+        yield nameserver
+
+
+@pytest.fixture(scope="module")
+def broker(folder: Path, ours: OurNameserver, real: Nameserver) -> Iterator[Broker]:
+    """A real broker that is registered at both nameservers, so that their answers can be compared."""
+    with Broker(folder / "broker", f"{ours.address};{real.address}", settings=EAGER) as started:
+        yield started
