@@ -1,4 +1,4 @@
-"""``refmq namesrv`` and ``refmq serve`` as processes: they start, say so, serve, and stop when told to."""
+"""``refmq namesrv`` as a process: it starts, says so, serves, and stops when told to."""
 
 from __future__ import annotations
 
@@ -72,16 +72,6 @@ def test_a_change_over_the_wire_is_written_to_the_file(tmp_path: Path) -> None:
         assert ask(address, update).code == 0
     assert "orderMessageEnable=true\n" in conf.read_text()
     assert "kvConfigPath=" in (tmp_path / "namesrv.conf.bak").read_text()
-
-
-def test_serve_says_what_it_is(tmp_path: Path) -> None:
-    with running("serve", "--port", "0", "--dir", str(tmp_path)) as (process, address):
-        assert address.startswith("127.0.0.1:")
-        assert ask(address, request(RequestCode.GET_BROKER_CLUSTER_INFO)).code == 0
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(WAIT_S) == 0
-        assert process.stderr is not None
-        assert "nameserver only" in process.stderr.read()
 
 
 def test_the_settings_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
