@@ -13,6 +13,7 @@ from dataclasses import replace
 from refmq.broker import clients, groups, offsets, topics
 from refmq.broker.clients import Changed, ClientStep, ConnectionId
 from refmq.broker.config import BrokerConfig
+from refmq.broker.delay import DelayService
 from refmq.broker.filter import BloomFilter
 from refmq.broker.filters import FilterFile, bury_group, from_file
 from refmq.broker.pull_hold import PullHold
@@ -29,17 +30,19 @@ from refmq.protocol.bodies.config import (
     SubscriptionGroupWrapper,
     TopicConfigSerializeWrapper,
 )
-from refmq.protocol.bodies.offsets import ConsumerOffsets
+from refmq.protocol.bodies.offsets import ConsumerOffsets, DelayOffsets
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import oneway
 from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.store.config import StoreConfig
+from refmq.store.delay import DelayLevels
 
 TOPICS_FILE = "topics.json"
 GROUPS_FILE = "subscriptionGroup.json"
 OFFSETS_FILE = "consumerOffset.json"
 FILTERS_FILE = "consumerFilter.json"
+DELAY_FILE = "delayOffset.json"
 
 
 def start_state(config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks, now_ms: TimestampMs) -> BrokerState:
@@ -74,6 +77,7 @@ class Broker:
         engine: Engine,
         world: World,
         store_host: HostAddress,
+        delay_offsets: DelayOffsets | None = None,
     ) -> None:
         self.state = state
         self.store_config = store_config
@@ -84,8 +88,7 @@ class Broker:
         self.hold = PullHold()
         self.stats = StatsTable()
         self.meter = RateMeter()
-        self.delay_offsets: dict[int, QueueOffset] = {}
-        """How far each delay level is delivered; the delay service keeps it."""
+        self.delay = DelayService(engine, world, DelayLevels.parse(store_config.delay_levels), delay_offsets)
         self.started_ms = world.now_ms()
         self.config_version = DataVersion(timestamp=self.started_ms, counter=0)
 
@@ -167,6 +170,9 @@ class Broker:
 
     async def save_offsets(self) -> None:
         await self.world.save(OFFSETS_FILE, encode_body(self.state.offsets.body(), JsonStyle.FASTJSON))
+
+    async def save_delay_offsets(self) -> None:
+        await self.world.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))
 
     # --- clients -------------------------------------------------------------------------------------------------
 

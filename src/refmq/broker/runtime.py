@@ -102,5 +102,6 @@ def _queues(broker: Broker) -> dict[str, str]:
 def _delay_progress(broker: Broker) -> dict[str, str]:
     return {
         f"scheduleMessageOffset_{level}": f"{offset},{broker.engine.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
-        for level, offset in sorted(broker.delay_offsets.items())
+        for level, offset in sorted(broker.delay.cursors.items())
+        if offset > 0
     }

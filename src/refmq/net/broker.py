@@ -11,6 +11,7 @@ Everything that a broker decides is decided in `refmq.broker`; here are only the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import random
@@ -21,7 +22,15 @@ from functools import partial
 from typing import Any, Final
 
 from refmq.broker import clients, filters
-from refmq.broker.broker import FILTERS_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE, Broker, start_state
+from refmq.broker.broker import (
+    DELAY_FILE,
+    FILTERS_FILE,
+    GROUPS_FILE,
+    OFFSETS_FILE,
+    TOPICS_FILE,
+    Broker,
+    start_state,
+)
 from refmq.broker.config import BrokerConfig
 from refmq.broker.handlers import handle
 from refmq.broker.handlers.pull import answer_held
@@ -39,9 +48,11 @@ from refmq.net.engine import ReferenceEngine
 from refmq.net.limits import Limits
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
-from refmq.protocol.bodies.codec import JsonStyle, encode_body
+from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
+from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
+from refmq.protocol.names import SCHEDULE_TOPIC
 from refmq.protocol.properties import format_properties, parse_properties
 from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
 from refmq.store.config import StoreConfig
@@ -49,7 +60,7 @@ from refmq.store.text_file import read_text_file_or_backup, replace_text_file
 from refmq.trace.record import NoRecorder, Recorder
 
 CONFIG_DIRECTORY: Final = "config"
-CONFIG_FILES: Final = (TOPICS_FILE, GROUPS_FILE, OFFSETS_FILE, FILTERS_FILE)
+CONFIG_FILES: Final = (TOPICS_FILE, GROUPS_FILE, OFFSETS_FILE, FILTERS_FILE, DELAY_FILE)
 
 FAST_PORT_BELOW: Final = 2
 """Java clients with the VIP channel talk to the port so far below the main one."""
@@ -89,6 +100,8 @@ class BrokerNode:
         self._broker: Broker | None = None
         self._engine: ReferenceEngine | None = None
         self._registration: Registration | None = None
+        self._delayed = asyncio.Event()
+        """A message was put into a delay queue."""
         self._day: int | None = None
         self._known: set[int] = set()
         """Connections that have sent something: their end matters to the broker."""
@@ -130,7 +143,9 @@ class BrokerNode:
             raise
         self._config = replace(self._config, listen_port=port)
         state = start_state(self._config, files, self._start_locks(had_a_life), self.now_ms())
-        self._broker = Broker(state, self._store_config, self._engine, self, host_of(self._config.address))
+        delays = decode_body(DelayOffsets, files[DELAY_FILE]) if DELAY_FILE in files else None
+        store_host = host_of(self._config.address)
+        self._broker = Broker(state, self._store_config, self._engine, self, store_host, delays)
         self._registration = Registration(self._broker)
         self._engine.start()
         self._watch(main.failure, self._engine.failed)
@@ -173,7 +188,9 @@ class BrokerNode:
             await self.store.stop(self.now_ms())
 
     async def _save_all(self) -> None:
+        await self.store.flush()
         await self.broker.save_offsets()
+        await self.broker.save_delay_offsets()
         await self._save_filters()
 
     def _watch(self, *futures: asyncio.Future[Any]) -> None:
@@ -208,6 +225,8 @@ class BrokerNode:
         self.broker.connection_closed(connection.number)
 
     def _arrived(self, message: Dispatched) -> None:
+        if message.topic == SCHEDULE_TOPIC:
+            self._delayed.set()
         for pull in self.broker.hold.arrived(message):
             answer_held(self.broker, pull)
 
@@ -223,6 +242,8 @@ class BrokerNode:
         for period, (period_ms, _) in SAMPLING.items():
             self.every(period_ms / 1000, partial(self._sample, period))
         self.every(1.0, self._measure)
+        self.every(10.0, self.broker.save_delay_offsets)
+        self.spawn(self._deliver_delayed(), "delay")
         register_s = min(max(config.register_name_server_period, 10_000), 60_000) / 1000
         self.every(register_s, self.registration.register_all, first_s=10.0)
 
@@ -239,6 +260,16 @@ class BrokerNode:
                 await asyncio.sleep(period_s)
 
         self.spawn(turns(), "timer")
+
+    async def _deliver_delayed(self) -> None:
+        """Delivers delayed messages at their time; sleeps until the next one is due or a new one comes."""
+        while True:
+            self._delayed.clear()
+            turn = await self.broker.delay.deliver_due(self.now_ms())
+            wait_s = None if turn.next_due_ms is None else max(0, turn.next_due_ms - self.now_ms()) / 1000
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._delayed.wait()
 
     async def _look_at_held_pulls(self) -> None:
         store = self.store

@@ -68,6 +68,12 @@ def get_all_consumer_offset(broker: Broker, peer: Peer, command: RemotingCommand
     return done(command, body=encode_body(broker.state.offsets.body(), JsonStyle.FASTJSON))
 
 
+@handles(RequestCode.GET_ALL_DELAY_OFFSET)
+def get_all_delay_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
+    """How far each delay level is delivered, for slaves."""
+    return done(command, body=encode_body(broker.delay.to_file(), JsonStyle.FASTJSON))
+
+
 @handles(RequestCode.GET_MAX_OFFSET)
 def get_max_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """The offset that the next message of a queue gets."""

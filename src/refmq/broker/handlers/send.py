@@ -159,6 +159,8 @@ async def _put_single(
     if name.startswith(RETRY_PREFIX):
         name, queue_id = await _or_dead_letter(broker, command, header, queue_id)
     properties = parse_properties(header.properties or "")
+    if name != header.topic:
+        properties.pop(names.DELAY_TIME_LEVEL, None)  # a dead letter is there at once; upstream delays it once more
     properties[names.CLUSTER] = broker.config.broker_cluster_name
     is_transactional = properties.get(names.TRANSACTION_PREPARED, "").lower() == "true"
     if is_transactional and broker.config.reject_transaction_message:

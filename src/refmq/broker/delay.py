@@ -1,0 +1,157 @@
+"""Delivery of delayed messages: each level is a queue of messages in the order of their time, and a cursor.
+
+A message whose time has come is stored again, under its real topic and queue, and the cursor passes it. Two things
+must never happen: a message delivered early, and a message passed without having been delivered. Therefore
+
+- a cursor outside of its queue is moved to the nearest end (a file that was copied, a log that lost its tail);
+- what is written to delayOffset.json is the cursor only as far as the delivered copies are durable: a power loss that
+  takes a copy back must find the cursor before it. (Upstream writes the cursor as it is.)
+
+A message that was delivered after the last write of the file is delivered again after a crash: at least once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from refmq.broker.world import Engine, World
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.protocol import names
+from refmq.protocol.bodies.offsets import DelayOffsets
+from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
+from refmq.protocol.record import Record, decode_properties, decode_record
+from refmq.store.api import MessageToStore, PutResult, QueueUnit
+from refmq.store.delay import DelayLevels
+
+DELIVER_AT_ONCE: Final = 64
+"""Messages delivered before others have their turn."""
+
+RETRY_MS: Final = 100
+"""How long a message waits that the store did not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A copy that was stored: the cursor behind its original may be written when the copy is durable."""
+
+    level: int
+    cursor: QueueOffset
+    durable_at: PhysicalOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn of the service found: when the next message is due, or None while no message waits."""
+
+    next_due_ms: TimestampMs | None
+    delivered: int = 0
+
+
+class DelayService:
+    """The cursors of all levels."""
+
+    def __init__(self, engine: Engine, world: World, levels: DelayLevels, stored: DelayOffsets | None) -> None:
+        self._engine = engine
+        self._world = world
+        self._levels = levels
+        found = {} if stored is None else stored.offset_table
+        self.cursors = {
+            level: self._in_range(level, QueueOffset(found.get(level, 0))) for level in range(1, levels.level_max + 1)
+        }
+        self._safe = dict(self.cursors)
+        self._not_durable: deque[Delivered] = deque()
+        self._backed_off: dict[int, TimestampMs] = {}
+
+    def _in_range(self, level: int, cursor: QueueOffset) -> QueueOffset:
+        """A cursor inside of its queue. Below it lie messages that are gone; behind it nothing was ever delivered."""
+        store = self._engine.store
+        low, high = store.min_offset(SCHEDULE_TOPIC, level - 1), store.max_offset(SCHEDULE_TOPIC, level - 1)
+        return min(max(cursor, low), high)
+
+    def to_file(self) -> DelayOffsets:
+        """What may be written down now: only levels that ever delivered, as upstream."""
+        flushed_to = self._engine.store.flushed_to
+        while self._not_durable and self._not_durable[0].durable_at <= flushed_to:
+            done = self._not_durable.popleft()
+            self._safe[done.level] = done.cursor
+        return DelayOffsets(offset_table={level: cursor for level, cursor in self._safe.items() if cursor > 0})
+
+    async def deliver_due(self, now_ms: TimestampMs) -> Turn:
+        """Delivers what is due, a bounded number of messages."""
+        delivered = 0
+        next_due_ms: TimestampMs | None = None
+        for level in self.cursors:
+            count, due_ms = await self._deliver_level(level, now_ms)
+            delivered += count
+            if due_ms is not None:
+                next_due_ms = due_ms if next_due_ms is None else min(next_due_ms, due_ms)
+        return Turn(next_due_ms, delivered)
+
+    async def _deliver_level(self, level: int, now_ms: TimestampMs) -> tuple[int, TimestampMs | None]:
+        """How many messages of a level were delivered, and when its next one is due."""
+        until = self._backed_off.get(level)
+        if until is not None and now_ms < until:
+            return 0, until
+        store = self._engine.store
+        delivered = 0
+        self.cursors[level] = self._in_range(level, self.cursors[level])
+        units = store.units(SCHEDULE_TOPIC, level - 1, self.cursors[level], DELIVER_AT_ONCE)
+        for unit in units:
+            due_ms = self._due_ms(level, unit, now_ms)
+            if due_ms > now_ms:
+                return delivered, due_ms
+            result = await self._deliver(unit)
+            if result is not None and not result.status.is_stored:
+                self._backed_off[level] = TimestampMs(now_ms + RETRY_MS)
+                return delivered, self._backed_off[level]
+            self._pass(level, unit, result)
+            delivered += 1
+        # A full turn: more may be due at once.
+        return delivered, now_ms if len(units) == DELIVER_AT_ONCE else None
+
+    def _due_ms(self, level: int, unit: QueueUnit, now_ms: TimestampMs) -> TimestampMs:
+        """When a message is due. A time further away than the level waits is a clock that was set back: it is due."""
+        return TimestampMs(unit.tags_code if unit.tags_code <= now_ms + self._levels.delay_ms(level) else now_ms)
+
+    def _pass(self, level: int, unit: QueueUnit, result: PutResult | None) -> None:
+        cursor = QueueOffset(unit.queue_offset + 1)
+        assert cursor > self.cursors[level], "a cursor only moves on"
+        self.cursors[level] = cursor
+        durable_at = self._engine.store.log_max if result is None else result.durable_at
+        self._not_durable.append(Delivered(level, cursor, durable_at))
+
+    async def _deliver(self, unit: QueueUnit) -> PutResult | None:
+        """Stores the message under its real topic. None when there is nothing to deliver: gone, or a half message."""
+        data = self._engine.store.message_at(unit.physical_offset)
+        if data is None:
+            return None
+        message = real_message(decode_record(data))
+        if message is None:
+            return None
+        return await self._engine.put(message, wait_durable=False)
+
+
+def real_message(record: Record) -> MessageToStore | None:
+    """The message that waited in a record of the delay topic, as it is stored when its time has come.
+
+    Its properties stay as they are, DELAY included: that it is not delayed again is decided by `delay_level` 0.
+    """
+    properties = decode_properties(record.properties)
+    topic, queue_text = properties.get(names.REAL_TOPIC), properties.get(names.REAL_QUEUE_ID, "")
+    if topic is None or topic == TRANS_HALF_TOPIC or not (queue_text.isascii() and queue_text.isdigit()):
+        return None
+    return MessageToStore(
+        topic=topic,
+        queue_id=int(queue_text),
+        body=record.body,
+        properties=record.properties,
+        born_timestamp_ms=record.born_timestamp_ms,
+        born_host=record.born_host,
+        store_host=record.store_host,
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        reconsume_times=record.reconsume_times,
+        delay_level=0,
+    )
