@@ -115,11 +115,10 @@ def test_help_and_version_are_done(capsys: pytest.CaptureFixture[str]) -> None:
     assert err == ""
 
 
-def test_every_command_of_the_table_can_be_imported_and_its_help_starts_as_the_table_says() -> None:
+def test_every_command_of_the_table_can_be_imported_and_has_a_help() -> None:
     for name in COMMANDS:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
-        assert command.name == name
         assert command.help, f"{name} has no help"
 
 
