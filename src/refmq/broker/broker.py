@@ -21,6 +21,7 @@ from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.state import BrokerState
 from refmq.broker.stats import RateMeter, StatsTable
 from refmq.broker.topics import SendCreation, TopicTable
+from refmq.broker.transactions import Transactions
 from refmq.broker.world import Engine, World
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
@@ -88,6 +89,9 @@ class Broker:
         self.hold = PullHold()
         self.stats = StatsTable()
         self.meter = RateMeter()
+        self.transactions = Transactions(engine, world, store_host)
+        self.check_turn = 0
+        """Which producer of a group is asked next."""
         self.delay = DelayService(engine, world, DelayLevels.parse(store_config.delay_levels), delay_offsets)
         self.started_ms = world.now_ms()
         self.config_version = DataVersion(timestamp=self.started_ms, counter=0)

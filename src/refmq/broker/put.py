@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from refmq.broker.broker import Broker
+from refmq.broker.live_properties import delay_level, waits_for_flush
 from refmq.protocol import names
 from refmq.protocol.names import TRANS_HALF_TOPIC
 from refmq.protocol.record import (
     SYS_FLAG_TRANSACTION,
-    TRANSACTION_COMMIT,
-    TRANSACTION_NONE,
     join_properties,
 )
 from refmq.store.api import MessageToStore, PutResult
-
-
-def waits_for_flush(properties: dict[str, str]) -> bool:
-    """Whether the answer waits until the message is as durable as the broker's mode promises."""
-    return properties.get(names.WAIT_STORE_MSG_OK, "true").lower() != "false"
 
 
 async def put_with_properties(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
@@ -42,14 +36,6 @@ async def _put(broker: Broker, message: MessageToStore, properties: dict[str, st
     level = delay_level(message.sys_flag, properties)
     text = join_properties(properties).encode()
     return await broker.engine.put(replace(message, properties=text, delay_level=level), wait_durable=wait)
-
-
-def delay_level(sys_flag: int, properties: dict[str, str]) -> int:
-    """The level that a message asks for; half messages and rollbacks are never delayed."""
-    if sys_flag & SYS_FLAG_TRANSACTION not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
-        return 0
-    text = properties.get(names.DELAY_TIME_LEVEL, "0")
-    return max(0, int(text)) if text.isascii() and text.lstrip("-").isdigit() and len(text) <= 10 else 0
 
 
 async def send_half(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:

@@ -31,15 +31,18 @@ from refmq.broker.broker import (
     Broker,
     start_state,
 )
+from refmq.broker.check_rounds import CheckRounds, Progress
+from refmq.broker.check_rounds import Limits as RoundLimits
 from refmq.broker.config import BrokerConfig
 from refmq.broker.handlers import handle
 from refmq.broker.handlers.pull import answer_held
+from refmq.broker.handlers.transaction import ask_producer
 from refmq.broker.hosts import host_of
 from refmq.broker.queue_locks import QueueLocks, restart_broker
 from refmq.broker.stats import SAMPLING, Period
 from refmq.errors import DiskError, RefmqError
 from refmq.model.disk import Disk
-from refmq.model.ids import TimestampMs
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.net.broker_registration import Registration
 from refmq.net.clock import wall_ms
@@ -52,7 +55,7 @@ from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
-from refmq.protocol.names import SCHEDULE_TOPIC
+from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_GROUP, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.properties import format_properties, parse_properties
 from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
 from refmq.store.config import StoreConfig
@@ -100,6 +103,7 @@ class BrokerNode:
         self._broker: Broker | None = None
         self._engine: ReferenceEngine | None = None
         self._registration: Registration | None = None
+        self._rounds: CheckRounds | None = None
         self._delayed = asyncio.Event()
         """A message was put into a delay queue."""
         self._day: int | None = None
@@ -121,6 +125,11 @@ class BrokerNode:
     def engine(self) -> ReferenceEngine:
         assert self._engine is not None, "the broker is started first"
         return self._engine
+
+    @property
+    def rounds(self) -> CheckRounds:
+        assert self._rounds is not None, "the broker is started first"
+        return self._rounds
 
     @property
     def registration(self) -> Registration:
@@ -147,6 +156,7 @@ class BrokerNode:
         store_host = host_of(self._config.address)
         self._broker = Broker(state, self._store_config, self._engine, self, store_host, delays)
         self._registration = Registration(self._broker)
+        self._rounds = self._start_rounds(self._broker)
         self._engine.start()
         self._watch(main.failure, self._engine.failed)
         await self._start_fast_port(fast, host, port)
@@ -189,7 +199,7 @@ class BrokerNode:
 
     async def _save_all(self) -> None:
         await self.store.flush()
-        await self.broker.save_offsets()
+        await self._save_offsets()
         await self.broker.save_delay_offsets()
         await self._save_filters()
 
@@ -236,7 +246,7 @@ class BrokerNode:
         config = self._config
         self.every(5.0 if config.long_polling_enable else 1.0, self._look_at_held_pulls)
         self.every(10.0, self._scan_clients)
-        self.every(config.flush_consumer_offset_interval / 1000, self.broker.save_offsets, first_s=10.0)
+        self.every(config.flush_consumer_offset_interval / 1000, self._save_offsets, first_s=10.0)
         self.every(10.0, self._save_filters)
         self.every(10.0, self._clean, first_s=60.0)
         for period, (period_ms, _) in SAMPLING.items():
@@ -244,6 +254,7 @@ class BrokerNode:
         self.every(1.0, self._measure)
         self.every(10.0, self.broker.save_delay_offsets)
         self.spawn(self._deliver_delayed(), "delay")
+        self.spawn(self._check_transactions(), "check rounds")
         register_s = min(max(config.register_name_server_period, 10_000), 60_000) / 1000
         self.every(register_s, self.registration.register_all, first_s=10.0)
 
@@ -270,6 +281,32 @@ class BrokerNode:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._delayed.wait()
+
+    async def _check_transactions(self) -> None:
+        """A check round each interval, as long as there is a master; an error ends a round, not the rounds."""
+        while True:
+            config = self.broker.config
+            await asyncio.sleep(config.transaction_check_interval / 1000)
+            try:
+                await self.broker.ensure_topic(TRANS_HALF_TOPIC, 1)
+                await self.rounds.run(RoundLimits(config.transaction_check_max, config.transaction_time_out))
+            except RefmqError as error:
+                log.warning("check round: %s", error)
+
+    async def _save_offsets(self) -> None:
+        """Writes the offsets down, those of the check rounds as far as the log justifies them."""
+        progress = self.rounds.persist_progress()
+        if progress is not None:
+            for topic, offset in zip((TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC), progress, strict=True):
+                self.broker.commit_offset(TRANS_GROUP, topic, 0, offset)
+        await self.broker.save_offsets()
+
+    def _start_rounds(self, broker: Broker) -> CheckRounds:
+        def stored(topic: str) -> QueueOffset:
+            return broker.state.offsets.get(topic, TRANS_GROUP, 0) or QueueOffset(0)
+
+        progress = Progress(stored(TRANS_HALF_TOPIC), stored(TRANS_OP_HALF_TOPIC), PhysicalOffset(0))
+        return CheckRounds(self.engine, self, broker.transactions, progress, partial(ask_producer, broker))
 
     async def _look_at_held_pulls(self) -> None:
         store = self.store

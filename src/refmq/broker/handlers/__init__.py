@@ -17,8 +17,10 @@ from refmq.broker.handlers import (
     progress,
     pull,
     query,
+    reply,
     send,
     send_back,
+    transaction,
 )
 from refmq.broker.handlers._registry import HANDLERS, Answer, Handler, handle
 
@@ -37,8 +39,10 @@ __all__ = [
     "progress",
     "pull",
     "query",
+    "reply",
     "send",
     "send_back",
+    "transaction",
 ]
 
 SERVED: Final = frozenset(HANDLERS)

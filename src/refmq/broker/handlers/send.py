@@ -13,7 +13,8 @@ from refmq.broker.broker import Broker
 from refmq.broker.config import PERM_WRITE
 from refmq.broker.handlers._registry import FAQ, handles, refuse
 from refmq.broker.hosts import host_of
-from refmq.broker.put import delay_level, put_with_properties, send_half, waits_for_flush
+from refmq.broker.live_properties import delay_level, waits_for_flush
+from refmq.broker.put import put_with_properties, send_half
 from refmq.broker.topics import SendCreation, describe, dlq_topic, name_mistake
 from refmq.broker.world import Peer
 from refmq.model.ids import TimestampMs

@@ -1,0 +1,360 @@
+"""The check rounds: a broker asks producers about half messages whose decision did not arrive.
+
+A round walks through the half messages from where the last one ended. It passes those that have an op message or are
+known to be finished (`half_removed`), sets aside those that were asked for too often (`half_discard`), appends the
+others again and asks about the copy (`half_renew_and_check`), and ends at the first that is too young or newer than
+the round itself. The steps are those of spec/TransactionCheckBack.tla, one method each; `run` is the loop that takes
+whichever is enabled. What is repaired here:
+
+    FinishedSet         a round passes what is finished, although its op message is not where it looks
+    PersistBehindFlush  progress is handed to the offset file only when the log that justifies it is durable
+    CountRealChecks     a copy that is made because of immunity is not counted as a check
+
+Besides, ages are measured by the broker's clock (upstream trusts the producer's), a copy keeps the user's flag, and a
+store that does not take a copy ends the round instead of being asked again without a pause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from refmq.broker.transactions import OP_TAG, HalfMessage, Transactions
+from refmq.broker.world import Engine, World
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.step import Event
+from refmq.protocol import names
+from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
+from refmq.protocol.record import Record, decode_properties, decode_record, encode_properties
+from refmq.store.api import MessageToStore, PutResult
+
+NOWHERE: Final = PhysicalOffset(-1)
+
+OPS_AT_ONCE: Final = 32
+"""Op messages read by one pull: TransactionalMessageServiceImpl, 4.9.8."""
+
+ROUND_MS_MAX: Final = 60_000
+"""A round that takes longer ends where it is."""
+
+CHECK_TIMES_MAX: Final = 10_000
+"""No count of checks is read above this; a damaged property must not become a long number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where the next round begins, and the end of the log that justified it."""
+
+    half: QueueOffset
+    op: QueueOffset
+    justified_at: PhysicalOffset
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A running round."""
+
+    half: QueueOffset
+    """The half message that it has come to."""
+    started_at: PhysicalOffset
+    """The end of the log when it began: what lies behind is for the next round."""
+    started_ms: TimestampMs
+    first_half: QueueOffset
+    first_op: QueueOffset
+    next_op: QueueOffset
+    remove: dict[QueueOffset, QueueOffset] = field(default_factory=dict)
+    """Half offsets with an op message that was read: half offset -> op offset."""
+    done: frozenset[QueueOffset] = frozenset()
+    """Op messages that are of no further use."""
+    pulled: bool = False
+    empty: bool = False
+    """The last pull found no op message."""
+    last_op_at: PhysicalOffset = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the configuration says about checks."""
+
+    check_max: int
+    timeout_ms: int
+    """How old a half message must be before it is asked for, unless it says so itself."""
+
+
+class CheckRounds:
+    """The rounds of one broker."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        world: World,
+        transactions: Transactions,
+        progress: Progress,
+        ask: Callable[[HalfMessage], None],
+    ) -> None:
+        self._engine = engine
+        self._world = world
+        self._transactions = transactions
+        self._ask = ask
+        self.progress = progress
+        self.saved = (progress.half, progress.op)
+        self.round: Round | None = None
+
+    async def run(self, limits: Limits) -> None:
+        """One round, from beginning to end. An exception ends it early: its progress is not stored."""
+        for half_offset in sorted(self._transactions.pending_ops):
+            await self._transactions.write_op(half_offset)
+        self.round_start()
+        try:
+            while self.round is not None:
+                await self._step(limits)
+        finally:
+            if self.round is not None:
+                self.round_abort()
+
+    async def _step(self, limits: Limits) -> None:
+        """Takes the step that is enabled."""
+        round_ = self._running
+        if not round_.pulled:
+            self.pull_ops()
+            return
+        half = self._half(round_.half)
+        if half is None or self._world.now_ms() - round_.started_ms > ROUND_MS_MAX:
+            if half is None and self._is_hole(round_.half):
+                self._skip_hole()
+            else:
+                self.round_finish()
+        elif self._is_passed(half):
+            self.half_removed()
+        elif check_times(half.properties) >= limits.check_max:
+            await self.half_discard(half)
+        elif half.record.physical_offset >= round_.started_at:
+            self.round_finish()
+        elif self._is_young(half, limits):
+            if names.CHECK_IMMUNITY_TIME_IN_SECONDS in half.properties:
+                await self.half_immune(half)
+            else:
+                self.round_finish()
+        elif round_.empty or round_.last_op_at >= round_.started_at:
+            await self.half_renew_and_check(half)
+        else:
+            self.pull_ops()
+
+    @property
+    def _running(self) -> Round:
+        assert self.round is not None, "a step of a round is taken in a round"
+        return self.round
+
+    # --- what a round looks at ---------------------------------------------------------------------------------------
+
+    def _half(self, offset: QueueOffset) -> HalfMessage | None:
+        record = self._record(TRANS_HALF_TOPIC, offset)
+        return None if record is None else HalfMessage(record)
+
+    def _record(self, topic: str, offset: QueueOffset) -> Record | None:
+        units = self._engine.store.units(topic, 0, offset, 1)
+        data = self._engine.store.message_at(units[0].physical_offset) if units else None
+        return None if data is None else decode_record(data)
+
+    def _is_hole(self, offset: QueueOffset) -> bool:
+        """Whether a half message is missing although later ones exist: expired, or damaged."""
+        return offset < self._engine.store.max_offset(TRANS_HALF_TOPIC, 0)
+
+    def _skip_hole(self) -> None:
+        round_ = self._running
+        first = self._engine.store.min_offset(TRANS_HALF_TOPIC, 0)
+        self.round = replace(round_, half=max(first, QueueOffset(round_.half + 1)))
+
+    def _is_passed(self, half: HalfMessage) -> bool:
+        return half.record.queue_offset in self._running.remove or self._transactions.is_finished(half)
+
+    def _is_young(self, half: HalfMessage, limits: Limits) -> bool:
+        """Whether it is too early to ask. A message that asks for immunity counts from when it was first stored."""
+        seconds = half.properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS, "")
+        wait_ms = int(seconds) * 1000 if seconds.isascii() and seconds.isdigit() and len(seconds) < 9 else -1
+        first_ms = half.record.store_timestamp_ms
+        if wait_ms >= 0:
+            original = self._original(half)
+            first_ms = first_ms if original is None else original.store_timestamp_ms
+        return self._world.now_ms() - first_ms < (limits.timeout_ms if wait_ms < 0 else wait_ms)
+
+    def _original(self, half: HalfMessage) -> Record | None:
+        text = half.properties.get(names.TRANSACTION_PREPARED_QUEUE_OFFSET, "")
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            return None
+        return self._record(TRANS_HALF_TOPIC, QueueOffset(int(text)))
+
+    # --- RoundStart --------------------------------------------------------------------------------------------------
+
+    def round_start(self) -> None:
+        assert self.round is None, "one round at a time"
+        store = self._engine.store
+        half = max(self.progress.half, store.min_offset(TRANS_HALF_TOPIC, 0))
+        op = max(self.progress.op, store.min_offset(TRANS_OP_HALF_TOPIC, 0))
+        self.round = Round(half, store.log_max, self._world.now_ms(), half, op, op)
+        self._emit("RoundStart", half, op)
+
+    # --- PullOps -----------------------------------------------------------------------------------------------------
+
+    def pull_ops(self) -> None:
+        """Reads the next op messages. Those of half messages before this round are done."""
+        before = self._running
+        units = self._engine.store.units(TRANS_OP_HALF_TOPIC, 0, before.next_op, OPS_AT_ONCE)
+        remove, done, last_at = dict(before.remove), set(before.done), before.last_op_at
+        for unit in units:
+            last_at = unit.physical_offset
+            for half_offset in self._halves_of(unit.physical_offset):
+                if half_offset < before.first_half:
+                    done.add(unit.queue_offset)
+                else:
+                    replaced = remove.get(half_offset)
+                    if replaced is not None:
+                        done.add(replaced)
+                    remove[half_offset] = unit.queue_offset
+        end = QueueOffset(units[-1].queue_offset + 1) if units else before.next_op
+        self.round = replace(
+            before,
+            next_op=end,
+            remove=remove,
+            done=frozenset(done),
+            pulled=True,
+            empty=not units,
+            last_op_at=last_at,
+        )
+        self._emit("PullOps", before.next_op, end)
+
+    def _halves_of(self, physical_offset: PhysicalOffset) -> list[QueueOffset]:
+        """The half offsets that an op message names: one, or several with commas (5.x). Others name none."""
+        data = self._engine.store.message_at(physical_offset)
+        if data is None:
+            return []
+        record = decode_record(data)
+        if decode_properties(record.properties).get(names.TAGS) != OP_TAG:
+            return []
+        parts = record.body.decode("utf-8", "replace").split(",")
+        return [QueueOffset(int(p)) for p in parts if p.isascii() and p.isdigit() and len(p) < 19]
+
+    # --- HalfRemoved -------------------------------------------------------------------------------------------------
+
+    def half_removed(self) -> None:
+        before = self._running
+        op = before.remove.get(before.half)
+        self.round = replace(
+            before,
+            half=QueueOffset(before.half + 1),
+            remove={half: op_ for half, op_ in before.remove.items() if half != before.half},
+            done=before.done if op is None else before.done | {op},
+        )
+        self._emit("HalfRemoved", before.half, -1 if op is None else op)
+
+    # --- HalfDiscard -------------------------------------------------------------------------------------------------
+
+    async def half_discard(self, half: HalfMessage) -> None:
+        """Sets a half message aside in a topic of its own, where an administrator finds it."""
+        result = await self._engine.put(
+            replace(_copy(half, half.properties), topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False
+        )
+        if not result.status.is_stored:
+            self.round_finish()
+            return
+        self._next()
+        self._emit("HalfDiscard", half.record.queue_offset, check_times(half.properties), half.fingerprint)
+
+    # --- HalfImmune --------------------------------------------------------------------------------------------------
+
+    async def half_immune(self, half: HalfMessage) -> None:
+        """Appends a copy that waits for the next round; it remembers the first half message."""
+        offset = half.record.queue_offset
+        properties = dict(half.properties)
+        properties.setdefault(names.TRANSACTION_PREPARED_QUEUE_OFFSET, str(offset))
+        properties[names.WAIT_STORE_MSG_OK] = "false"
+        result = await self._append(half, properties)
+        if result is not None:
+            self._emit("HalfImmune", offset, result.queue_offset, half.fingerprint)
+
+    # --- HalfRenewAndCheck -------------------------------------------------------------------------------------------
+
+    async def half_renew_and_check(self, half: HalfMessage) -> None:
+        """Appends a copy and asks the producer about it."""
+        times = check_times(half.properties) + 1
+        properties = {**half.properties, names.TRANSACTION_CHECK_TIMES: str(times)}
+        result = await self._append(half, properties)
+        if result is None:
+            return
+        copy = replace(
+            half.record,
+            queue_offset=result.queue_offset,
+            physical_offset=result.physical_offset,
+            properties=encode_properties(properties),
+        )
+        self._ask(HalfMessage(copy))
+        self._emit("HalfRenewAndCheck", half.record.queue_offset, result.queue_offset, half.fingerprint, times)
+
+    async def _append(self, half: HalfMessage, properties: dict[str, str]) -> PutResult | None:
+        result = await self._engine.put(_copy(half, properties), wait_durable=False)
+        if not result.status.is_stored:
+            self.round_finish()
+            return None
+        self._next()
+        return result
+
+    def _next(self) -> None:
+        before = self._running
+        self.round = replace(before, half=QueueOffset(before.half + 1))
+
+    # --- RoundFinish, RoundAbort -------------------------------------------------------------------------------------
+
+    def round_finish(self) -> None:
+        """Stores the progress: the op progress passes only op messages that are done, without a gap."""
+        before = self._running
+        op = before.first_op
+        while op in before.done:
+            op = QueueOffset(op + 1)
+        self.progress = Progress(before.half, op, self._engine.store.log_max)
+        self.round = None
+        self._emit("RoundFinish", before.half, op)
+
+    def round_abort(self) -> None:
+        self.round = None
+        self._emit("RoundAbort", self.progress.half, self.progress.op)
+
+    # --- PersistProgress ---------------------------------------------------------------------------------------------
+
+    def persist_progress_enabled(self) -> bool:
+        return (
+            self.saved != (self.progress.half, self.progress.op)
+            and self._engine.store.flushed_to >= self.progress.justified_at
+        )
+
+    def persist_progress(self) -> tuple[QueueOffset, QueueOffset] | None:
+        """The progress that may be written down now, or None when nothing new may."""
+        if not self.persist_progress_enabled():
+            return None
+        self.saved = (self.progress.half, self.progress.op)
+        self._emit("PersistProgress", *self.saved)
+        return self.saved
+
+    def _emit(self, action: str, a: int, b: int, c: int = 0, d: int = 0) -> None:
+        self._world.emit(Event(action, "", TRANS_HALF_TOPIC, 0, a=a, b=b, c=c, d=d))
+
+
+def check_times(properties: dict[str, str]) -> int:
+    """How often a half message was asked for, by its own account."""
+    text = properties.get(names.TRANSACTION_CHECK_TIMES, "0")
+    return min(int(text), CHECK_TIMES_MAX) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+
+
+def _copy(half: HalfMessage, properties: dict[str, str]) -> MessageToStore:
+    record = half.record
+    return MessageToStore(
+        topic=TRANS_HALF_TOPIC,
+        queue_id=0,
+        body=record.body,
+        properties=encode_properties(properties),
+        born_timestamp_ms=record.born_timestamp_ms,
+        born_host=record.born_host,
+        store_host=record.store_host,
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        reconsume_times=record.reconsume_times,
+    )

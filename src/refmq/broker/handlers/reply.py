@@ -1,0 +1,125 @@
+"""Request-reply: 324 and 325 SEND_REPLY_MESSAGE bring an answer, 326 pushes it to the producer that asked.
+
+The answer names the client that waits for it. It is pushed over the connection on which that client's heartbeats come,
+and stored besides, so that it can be looked at later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from refmq.broker.broker import Broker
+from refmq.broker.handlers._registry import Answer, handles, refuse
+from refmq.broker.handlers.send import Refused, check_send, choose_queue
+from refmq.broker.hosts import host_of, host_text
+from refmq.broker.put import put_with_properties
+from refmq.broker.world import Peer
+from refmq.errors import RefmqError
+from refmq.model.ids import ClientId, TimestampMs
+from refmq.protocol import names
+from refmq.protocol.bodies.config import TopicConfig
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand, request, response
+from refmq.protocol.headers.codec import encode_header
+from refmq.protocol.headers.send import (
+    ReplyMessageRequest,
+    SendMessageRequest,
+    SendMessageResponse,
+    decode_send_header,
+)
+from refmq.protocol.record import join_properties, parse_properties
+from refmq.store.api import MessageToStore
+
+PUSH_TIMEOUT_S: Final = 10.0
+
+
+@handles(RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
+async def send_reply_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Pushes an answer to who asked, and stores it."""
+    header = decode_send_header(command)
+    config = broker.config
+    common = SendMessageResponse(region=config.region_id, trace_on="true" if config.trace_on else "false")
+    try:
+        topic = await check_send(broker, peer, header)
+    except Refused as refused:
+        return refuse(command, refused.code, refused.remark, encode_header(common))
+    properties = parse_properties(header.properties or "")
+    properties[names.PUSH_REPLY_TIME] = str(broker.world.now_ms())
+    refusal = await _push(broker, peer, command, header, properties)
+    if refusal is None:
+        common = replace(common, msg_id="0", queue_id=header.queue_id, queue_offset=0)
+    if config.store_reply_message_enable:
+        common = await _store(broker, peer, command, header, topic, properties, common)
+    if refusal is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, refusal, encode_header(common))
+    return response(command, ResponseCode.SUCCESS, encode_header(common))
+
+
+async def _push(
+    broker: Broker,
+    peer: Peer,
+    command: RemotingCommand,
+    header: SendMessageRequest,
+    properties: dict[str, str],
+) -> str | None:
+    """Why the answer could not be pushed, or None."""
+    client = properties.get(names.MESSAGE_REPLY_TO_CLIENT)
+    if client is None:
+        return f"reply message properties[{names.MESSAGE_REPLY_TO_CLIENT}] is null"
+    number = broker.state.clients.producer_connections.get(ClientId(client))
+    target = None if number is None else broker.world.connection(number)
+    if target is None or target.closed:
+        return f"push reply message fail, channel of <{client}> not found."
+    pushed = ReplyMessageRequest(
+        producer_group=header.producer_group,
+        topic=header.topic,
+        default_topic=header.default_topic,
+        default_topic_queue_nums=header.default_topic_queue_nums,
+        queue_id=header.queue_id,
+        sys_flag=header.sys_flag,
+        born_timestamp=header.born_timestamp,
+        flag=header.flag,
+        properties=join_properties(properties),
+        reconsume_times=header.reconsume_times or 0,
+        unit_mode=header.unit_mode,
+        born_host=peer.peer,
+        store_host=host_text(broker.store_host),
+        store_timestamp=broker.world.now_ms(),
+    )
+    question = request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, encode_header(pushed), command.body)
+    try:
+        answer = await target.request(question, PUSH_TIMEOUT_S)
+    except RefmqError:
+        return f"push reply message to {client}fail."
+    return None if answer.code == ResponseCode.SUCCESS else f"push reply message to {client}fail."
+
+
+async def _store(
+    broker: Broker,
+    peer: Peer,
+    command: RemotingCommand,
+    header: SendMessageRequest,
+    topic: TopicConfig,
+    properties: dict[str, str],
+    common: SendMessageResponse,
+) -> SendMessageResponse:
+    result = await put_with_properties(
+        broker,
+        MessageToStore(
+            topic=header.topic,
+            queue_id=choose_queue(broker, header, topic),
+            body=command.body,
+            properties=b"",
+            born_timestamp_ms=TimestampMs(header.born_timestamp),
+            born_host=host_of(peer.peer),
+            store_host=broker.store_host,
+            flag=header.flag,
+            sys_flag=header.sys_flag,
+            reconsume_times=header.reconsume_times or 0,
+        ),
+        properties,
+    )
+    if not result.status.is_stored:
+        return common
+    return replace(common, msg_id=result.message_id, queue_id=result.queue_id, queue_offset=result.queue_offset)

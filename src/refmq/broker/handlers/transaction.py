@@ -1,0 +1,102 @@
+"""Transactions over the wire: 37 END_TRANSACTION, 323 RESUME_CHECK_HALF_MESSAGE, and outgoing 39 CHECK_TRANSACTION_STATE."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from refmq.broker.broker import Broker
+from refmq.broker.handlers._registry import Answer, done, handles, refuse
+from refmq.broker.transactions import Decision, HalfMessage, WrongHalf
+from refmq.broker.world import Peer
+from refmq.protocol import names
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand, oneway
+from refmq.protocol.headers.codec import decode_header, encode_header
+from refmq.protocol.headers.messages import (
+    CheckTransactionStateRequest,
+    EndTransactionRequest,
+    ResumeCheckHalfMessageRequest,
+)
+from refmq.protocol.names import TRANS_HALF_TOPIC
+from refmq.protocol.record import decode_record, encode_properties, encode_record, parse_message_id
+from refmq.store.api import MessageToStore
+
+
+@handles(RequestCode.END_TRANSACTION)
+async def end_transaction(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """A producer's decision about a half message, mostly one-way."""
+    header = decode_header(EndTransactionRequest, command)
+    if broker.is_slave:
+        remark = "Message store is slave mode, so end transaction is forbidden. "
+        return refuse(command, ResponseCode.SLAVE_NOT_AVAILABLE, remark)
+    if header.commit_or_rollback == Decision.UNKNOWN:
+        return None  # nothing is decided: the next round asks again
+    if header.commit_or_rollback not in (Decision.COMMIT, Decision.ROLLBACK):
+        remark = f"commitOrRollback should be 0, 8 or 12, not {header.commit_or_rollback}"
+        return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
+    try:
+        half = broker.transactions.matching_half(header)
+    except WrongHalf as wrong:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, str(wrong))
+    status = await broker.transactions.end_transaction(header, half)
+    if not status.is_stored:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, status.name)
+    return done(command)
+
+
+def ask_producer(broker: Broker, half: HalfMessage) -> None:
+    """39 CHECK_TRANSACTION_STATE to one producer of the group, each in turn; with nobody there the next round asks."""
+    peer = _producer(broker, half.group)
+    if peer is None:
+        return
+    record = half.record
+    header = CheckTransactionStateRequest(
+        tran_state_table_offset=record.queue_offset,
+        commit_log_offset=record.physical_offset,
+        msg_id=half.unique_key,
+        transaction_id=half.unique_key,
+        offset_msg_id=record.message_id,
+    )
+    body = encode_record(replace(record, topic=half.real_topic, queue_id=half.real_queue))
+    peer.send_oneway(oneway(RequestCode.CHECK_TRANSACTION_STATE, encode_header(header), body))
+
+
+def _producer(broker: Broker, group: str) -> Peer | None:
+    members = broker.state.clients.ordered_producers(group)
+    broker.check_turn += 1
+    for step in range(len(members)):
+        member = members[(broker.check_turn + step) % len(members)]
+        peer = broker.world.connection(member.connection)
+        if peer is not None and not peer.closed:
+            return peer
+    return None
+
+
+@handles(RequestCode.RESUME_CHECK_HALF_MESSAGE)
+async def resume_check_half_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Puts a message that was set aside back among the half messages, as if it was never asked for."""
+    header = decode_header(ResumeCheckHalfMessageRequest, command)
+    _, offset = parse_message_id(header.msg_id or "")
+    data = broker.engine.store.message_at(offset)
+    if data is None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
+    half = HalfMessage(decode_record(data))
+    record = half.record
+    properties = {**half.properties, names.TRANSACTION_CHECK_TIMES: "0"}
+    result = await broker.engine.put(
+        MessageToStore(
+            topic=TRANS_HALF_TOPIC,
+            queue_id=0,
+            body=record.body,
+            properties=encode_properties(properties),
+            born_timestamp_ms=record.born_timestamp_ms,
+            born_host=record.born_host,
+            store_host=record.store_host,
+            flag=record.flag,
+            sys_flag=record.sys_flag,
+            reconsume_times=record.reconsume_times,
+        )
+    )
+    if not result.status.is_stored:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
+    return done(command)
