@@ -1,4 +1,4 @@
-"""Transactions over the wire: 37 END_TRANSACTION, 323 RESUME_CHECK_HALF_MESSAGE, and outgoing 39 CHECK_TRANSACTION_STATE."""
+"""Transactions over the wire: decisions (37), check-backs that go out (39), messages to be asked for anew (323)."""
 
 from __future__ import annotations
 
