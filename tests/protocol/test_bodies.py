@@ -371,7 +371,9 @@ def test_the_round_trip_catches_an_enum_written_by_another_name(monkeypatch: pyt
         )
 
 
-@pytest.mark.parametrize("body_type", [HeartbeatData, TopicRouteData, ResetOffsetBody, ConsumerRunningInfo])
+@pytest.mark.parametrize(
+    "body_type", [HeartbeatData, TopicRouteData, ConsumerOffsets, ResetOffsetBody, ConsumerRunningInfo]
+)
 def test_damaged_json_is_a_body_or_an_error(body_type: Any) -> None:
     @given(bodies_of(body_type), st.data())
     def check(body: Any, data: st.DataObject) -> None:
@@ -420,6 +422,34 @@ def test_what_the_quick_reader_leaves_to_the_careful_one() -> None:
         with pytest.raises(quick.NotPlain):
             quick.read_plain(bean_shape(body_type), data)
         both_readers_agree(body_type, data)
+
+
+def test_the_quick_reader_knows_bare_integer_keys_and_leaves_strings_alone() -> None:
+    data = b'{"offsetTable":{"a,1:\\"{2:@g":{0:12,-3:0,10:7},"b":{}}}'
+    read = quick.read_plain(bean_shape(ConsumerOffsets), data)
+    assert read == ConsumerOffsets(offset_table={'a,1:"{2:@g': {0: 12, -3: 0, 10: 7}, "b": {}})
+    both_readers_agree(ConsumerOffsets, data)
+    for odd in (b"007", b"-0", b"1e1", b"1.0", b"+1"):  # several texts for one number: not for the quick reader
+        data = b'{"table":{' + odd + b':"x"}}'
+        with pytest.raises(quick.NotPlain):
+            quick.read_plain(bean_shape(KVTable), data)
+        both_readers_agree(KVTable, data)
+
+
+def test_a_body_can_be_limited_in_size() -> None:
+    assert decode_body(GroupList, b'{"groupList":[]}', bytes_max=16).group_list == ()
+    with pytest.raises(WireError, match="body at byte offset 0 should be at most 15 bytes but is 16"):
+        decode_body(GroupList, b'{"groupList":[]}', bytes_max=15)
+
+
+def test_a_dialect_document_with_too_many_strings_never_reaches_the_quick_reader(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = b'{"offsetTable":{"a":{0:1},"b":{}}}'
+    assert quick.read_plain(bean_shape(ConsumerOffsets), data) == decode_body(ConsumerOffsets, data)
+    monkeypatch.setattr(quick, "STRINGS_MAX", 2)
+    with pytest.raises(quick.NotPlain):
+        quick.read_plain(bean_shape(ConsumerOffsets), data)
 
 
 def test_a_document_with_too_many_values_never_reaches_the_quick_reader(monkeypatch: pytest.MonkeyPatch) -> None:

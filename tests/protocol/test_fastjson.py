@@ -58,10 +58,10 @@ def test_standard_json_is_read_as_the_standard_library_reads_it(
     agrees_with_the_standard_library(value, indent, ascii_only)
 
 
-def test_the_comparison_catches_a_reader_that_loses_an_escape(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fastjson._ESCAPES, "n", "n")
+def test_the_comparison_catches_a_reader_that_takes_bytes_for_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastjson, "_utf8", lambda text: text)
     with pytest.raises(AssertionError):
-        agrees_with_the_standard_library("a\nb", None, True)
+        agrees_with_the_standard_library("é", None, False)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
@@ -119,6 +119,20 @@ def test_objects_as_keys() -> None:
 
 def test_single_quotes_bare_keys_and_a_last_comma() -> None:
     assert plain(parse(b"{'a':'it\\'s \"x\"',b_$1:[1,2,],}")) == {"a": 'it\'s "x"', "b_$1": [1, 2]}
+
+
+def test_escapes_that_only_fastjson_knows() -> None:
+    assert parse(b'"\\x41\\\'\\n"') == "A'\n"
+    assert parse("'é\\n\\u00e9'".encode()) == "é\né"
+    assert parse('"é\\n\\u00e9"'.encode()) == "é\né"
+
+
+def test_unusual_escapes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fastjson, "ESCAPES_MAX", 2)
+    assert parse(b'"\\n\\n\\n\\n"') == "\n" * 4
+    assert parse(b"'\\n\\n'") == "\n" * 2
+    with pytest.raises(WireError, match="at most 2 escapes"):
+        parse(b"['\\n','\\n\\n']")
 
 
 def test_a_later_duplicate_wins() -> None:

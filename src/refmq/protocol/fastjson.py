@@ -15,11 +15,12 @@ step into it, a backslash in a name quotes the next character; ``@`` is the inne
 ``..`` the one around that. References are resolved, not copied, so a document can be a graph; a reader that walks it
 has to count its steps (``bodies.codec`` does), because a few shared objects can unfold to any size.
 
-Limits: nesting, digits of a number, and the number of values in a document.
+Limits: nesting, digits of a number, the number of values in a document, and of escapes in unusual strings.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
@@ -28,10 +29,14 @@ from refmq.errors import WireError
 
 DEPTH_MAX: Final = 64  # the deepest body has 8 levels
 DIGITS_MAX: Final = 400  # the longest double written in full has 309
-VALUES_MAX: Final = 2_000_000  # a frame of 16 MiB holds that many of the shortest real entries, `{0:12}`
+VALUES_MAX: Final = 500_000  # statistics of 60,000 queues; plain JSON and offset tables are read otherwise, see bodies
+ESCAPES_MAX: Final = (
+    100_000  # in strings that the standard library does not read: with single quotes, or with \\x escapes
+)
 
 _SPACE: Final = re.compile(r"[ \t\r\n\f\b]*")
-_STRING: Final = re.compile(r'"([^"\\]*)"')  # the common case: nothing to unescape
+_STRING: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+_PLAIN_STRING: Final = json.JSONDecoder(strict=False)
 _CHUNK: Final = {'"': re.compile(r'[^"\\]*'), "'": re.compile(r"[^'\\]*")}
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 _BARE_WORD: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
@@ -89,13 +94,14 @@ class _Parser:
     to the grammar is ASCII; what stands between quotes is turned back into bytes and read as UTF-8.
     """
 
-    __slots__ = ("_at", "_base", "_containers", "_positions", "_references", "_text", "_values")
+    __slots__ = ("_at", "_base", "_containers", "_escapes", "_positions", "_references", "_text", "_values")
 
     def __init__(self, data: bytes, base: int) -> None:
         self._text = data.decode("latin-1")
         self._base = base
         self._at = 0
         self._values = 0
+        self._escapes = 0
         self._containers: list[JsonArray | JsonObject] = []
         self._references: list[tuple[_Reference, JsonArray | JsonObject, int, bool]] = []
         self._positions: dict[
@@ -169,8 +175,17 @@ class _Parser:
         if quote == '"':
             match = _STRING.match(self._text, start)
             if match is not None:
-                self._at = match.end()
-                return _utf8(match.group(1))
+                text = _utf8(match.group(1))
+                if "\\" not in text:
+                    self._at = match.end()
+                    return text
+                try:
+                    text = _PLAIN_STRING.decode(f'"{text}"')
+                except json.JSONDecodeError:
+                    pass  # an escape that only fastjson knows, or none at all: the loop below tells
+                else:
+                    self._at = match.end()
+                    return self._joined([text], start)
         self._at += 1
         pieces: list[str] = []
         while True:
@@ -186,6 +201,9 @@ class _Parser:
             pieces.append(self._escape())
 
     def _escape(self) -> str:
+        self._escapes += 1
+        if self._escapes > ESCAPES_MAX:
+            raise self._error(f"at most {ESCAPES_MAX} escapes outside plain strings")
         kind = self._text[self._at + 1 : self._at + 2]
         digits = {"u": 4, "x": 2}.get(kind)
         if digits is None:

@@ -113,8 +113,14 @@ def _key(shape: Shape, key: Any, style: JsonStyle) -> str:
 # Reading ------------------------------------------------------------------------------------------
 
 
-def decode_body(body_type: type[BodyT], data: bytes) -> BodyT:
-    """The body that ``data`` holds. ``WireError`` names the member, from the top, and the offset of its object."""
+def decode_body(body_type: type[BodyT], data: bytes, *, bytes_max: int | None = None) -> BodyT:
+    """The body that ``data`` holds. ``WireError`` names the member, from the top, and the offset of its object.
+
+    Reading takes time with the size of the body: about a second for the 2 MiB of a hostile one. A server that reads
+    bodies of strangers gives ``bytes_max``.
+    """
+    if bytes_max is not None and len(data) > bytes_max:
+        raise WireError("body", 0, f"at most {bytes_max} bytes", len(data))
     try:
         body = read_plain(bean_shape(body_type), data)
     except NotPlain:

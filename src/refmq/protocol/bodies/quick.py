@@ -2,8 +2,9 @@
 
 The standard library parses them many times faster than ``fastjson`` does, but it knows neither the dialect nor where a
 value stood. So this reader takes only what has exactly one meaning: JSON without references, every value of exactly the
-type that its field asks for. Anything else, right or wrong, it leaves to the careful reader in ``codec``, which gives
-the same values for what is read here, and the errors.
+type that its field asks for. Of the dialect it knows bare integer keys, which it puts in quotes before it parses: the
+files and bodies with offsets are full of them. Anything else, right or wrong, it leaves to the careful reader in
+``codec``, which gives the same values for what is read here, and the errors.
 """
 
 from __future__ import annotations
@@ -13,13 +14,18 @@ import re
 from typing import TYPE_CHECKING, Any, Final, Never
 
 from refmq.protocol.bodies.shapes import Bean, ListOf, MapOf, Scalar, Shape
-from refmq.protocol.fastjson import VALUES_MAX
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+VALUES_MAX: Final = 2_000_000  # a frame of 16 MiB holds that many of the shortest real entries, `{0:12}`
+STRINGS_MAX: Final = 200_000  # in a document whose keys are put in quotes: the table of offsets of as many groups
 _HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _INTEGER_KEY: Final = re.compile(r"-?[0-9]{1,19}")
+_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")', re.DOTALL)  # possessive: nothing is kept for going back
+_BARE_KEY: Final = re.compile(
+    r"([{,])(-?[1-9][0-9]{0,18}|0):"
+)  # in the form that Java writes, so one text for a number
 
 
 class NotPlain(Exception):
@@ -41,10 +47,23 @@ def read_plain(shape: Bean, data: bytes) -> DataclassInstance:
     if b'"$ref"' in data or _HALF_PAIR.search(data):
         raise NotPlain
     try:
-        document: object = _DECODER.decode(data.decode())
+        text = data.decode()
+        try:
+            document: object = _DECODER.decode(text)
+        except json.JSONDecodeError:
+            if data.count(b'"') > 2 * STRINGS_MAX:
+                raise NotPlain from None
+            document = _DECODER.decode(_with_quoted_keys(text))
     except (ValueError, RecursionError):
         raise NotPlain from None
     return _bean(shape, document)
+
+
+def _with_quoted_keys(text: str) -> str:
+    """``text`` with its bare integer keys in quotes. Every second piece is a string and stays as it is."""
+    pieces = _STRING.split(text)
+    pieces[::2] = [_BARE_KEY.sub(r'\1"\2":', piece) for piece in pieces[::2]]
+    return "".join(pieces)
 
 
 def _bean(shape: Bean, value: object) -> DataclassInstance:
