@@ -414,6 +414,26 @@ REBALANCE: Final = Protocol(
 
 PROTOCOLS: Final = (STORE_RECOVERY, HA_REPLICATION, TRANSACTION_CHECK_BACK, REBALANCE)
 
+NAMESERVER: Final = (
+    Action("RegisterBroker", By.NODE, "A broker says who it is and what it has.", ("broker_id", "channel")),
+    Action("QueryDataVersion", By.NODE, "A broker whose version is known says that it is alive."),
+    Action("UnregisterBroker", By.NODE, "A broker leaves.", ("broker_id",)),
+    Action("ExpireBrokers", By.NODE, "Brokers that were silent for too long are forgotten.", ("count",)),
+    Action(
+        "CloseBrokerChannel",
+        By.NODE,
+        "The brokers that registered over a lost connection are forgotten.",
+        ("channel", "count"),
+    ),
+    Action("WipeWritePerm", By.NODE, "An operator keeps producers away from a broker.", ("topics",)),
+    Action("AddWritePerm", By.NODE, "An operator lets producers use a broker again.", ("topics",)),
+    Action("DeleteTopic", By.NODE, "An operator removes a topic from the routes."),
+    Action("PutKv", By.NODE, "A value of the key-value configuration is set."),
+    Action("DeleteKv", By.NODE, "A value of the key-value configuration is removed."),
+    Action("UpdateSettings", By.NODE, "Settings are changed over the wire.", ("count",)),
+)
+"""The steps of a nameserver. They have no specification: its promise is that routes follow from what brokers said."""
+
 ANOMALIES: Final = (
     Invariant("InconsistentOffset", "A place in a queue holds one message for ever, whoever names it."),
     Invariant("SkippedPoll", "A pull brings every message in the stretch that it passes."),
@@ -423,7 +443,9 @@ ANOMALIES: Final = (
 """The families of Jepsen's kafka workload, for queues, as the promises that they break. They are about what clients
 see, so no specification has them; "lost write" is AckedSurvives and has its name."""
 
-FIELDS: Final = {action.name: action.fields for protocol in PROTOCOLS for action in protocol.actions}
+FIELDS: Final = {
+    action.name: action.fields for actions in (*(each.actions for each in PROTOCOLS), NAMESERVER) for action in actions
+}
 """What `a`, `b`, `c`, `d` of a node's event hold. An action of two protocols has the same fields in both."""
 
 CLIENT_FIELDS: Final = {

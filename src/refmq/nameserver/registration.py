@@ -98,7 +98,7 @@ def register_broker(
         ),
     )
     # Effects, trace
-    return Step(after, (), event("RegisterBroker", broker.address, broker.broker_name, broker.broker_id, channel))
+    return Step(after, (), Event("RegisterBroker", broker.address, broker.broker_name, a=broker.broker_id, b=channel))
 
 
 def with_address(before: BrokerData | None, broker: Registration) -> BrokerData:
@@ -157,7 +157,7 @@ def query_data_version(
     live = table.live[address]
     after = replace(table, live=table.live.insert(address, replace(live, last_update_ms=now_ms)))
     # Effects, trace
-    return Step(after, (), event("QueryDataVersion", address))
+    return Step(after, (), Event("QueryDataVersion", address))
 
 
 # UnregisterBroker --------------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def unregister_broker(
     if broker is not None and broker_id in broker.broker_addrs:
         after = without_broker_id(after, broker, broker_id, (cluster,))
     # Effects, trace
-    return Step(after, (), event("UnregisterBroker", address, broker_name, broker_id))
+    return Step(after, (), Event("UnregisterBroker", address, broker_name, a=broker_id))
 
 
 # ExpireBrokers -----------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def expire_brokers(table: RouteTable, now_ms: TimestampMs) -> Step[RouteTable, C
     # Effects, trace: closing gives a broker that is alive after all a reason to connect and register again
     assert not expired(after, now_ms)
     effects = tuple(CloseChannel(channel) for channel in channels)
-    return Step(after, effects, event("ExpireBrokers", count=len(addresses)))
+    return Step(after, effects, Event("ExpireBrokers", a=len(addresses)))
 
 
 # CloseBrokerChannel ------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def close_broker_channel(table: RouteTable, channel: ChannelId) -> Step[RouteTab
     # Next
     after = without_addresses(table, addresses)
     # Effects, trace
-    return Step(after, (), event("CloseBrokerChannel", channel=channel, count=len(addresses)))
+    return Step(after, (), Event("CloseBrokerChannel", a=channel, b=len(addresses)))
 
 
 # Removal -----------------------------------------------------------------------------------------------------------
@@ -246,10 +246,3 @@ def without_broker_id(
             rest = queues.discard(name)
             topic_queues = topic_queues.insert(topic, rest) if rest else topic_queues.discard(topic)
     return replace(table, topic_queues=topic_queues, brokers=table.brokers.discard(name), clusters=members)
-
-
-def event(
-    action: str, address: str = "", broker_name: str = "", broker_id: int = -1, channel: int = 0, count: int = 0
-) -> Event:
-    """A trace event: who, under which name, and what the vocabulary says of the action."""
-    return Event(action, actor=address, subject=broker_name, a=broker_id, b=channel, c=count)
