@@ -21,7 +21,7 @@ from pathlib import Path
 
 from refmq.errors import RefmqError
 
-POLL_S = 0.05
+POLL_S = 0.02
 STOP_TIMEOUT_S = 15.0
 START_TIMEOUT_S = 60.0
 

@@ -35,8 +35,11 @@ def has_route(clients: Clients, nameserver: str, topic: str) -> bool:
 # Messages ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("kind", ["concurrent", "orderly", "lite"])
+# The lite pull consumer of 5.3.3 sends a request that 4.9 brokers do not serve.
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [(version, kind) for version in VERSIONS for kind in ("concurrent", "orderly")] + [("4.9.8", "lite")],
+)
 def test_clients_find_the_broker_and_exchange_messages(
     version: str, kind: str, clients: dict[str, Clients], ours: OurNameserver, broker: Broker
 ) -> None:
