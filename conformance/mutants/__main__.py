@@ -15,8 +15,12 @@ import click
 
 from conformance.base import REGRESSIONS
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
+from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
 
-NOT_THE_STORE = frozenset({"api", "config", "inspect"})
+KILLERS = Path(__file__).parent / "killers"
+"""For a seeded mistake, the short history that finds it: NAME.json."""
+
+NOT_THE_STORE = frozenset({"api", "config", "inspect", "overlay", "text"})
 """Modules of refmq.store that are values or tools; the histories are about the rest."""
 
 
@@ -54,6 +58,37 @@ def list_command(modules: tuple[str, ...]) -> None:
     for module in modules or store_modules():
         for mutant in mutants_of(module):
             click.echo(f"{mutant.name:24} {mutant.rule:9} line {mutant.line:4}  {mutant.text}")
+
+
+@command.command("seeded")
+@click.argument("names", nargs=-1)
+@click.option("--seconds", default=30.0, show_default=True, help="How long the histories may look for each.")
+@click.option("--jobs", default=2, show_default=True)
+def seeded_command(names: tuple[str, ...], seconds: float, jobs: int) -> None:
+    """Try the mistakes by hand; exit code 3 if one survives."""
+    chosen = [mutant for mutant in SEEDED if not names or mutant.name in names]
+    survivors = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        for mutant, outcome in zip(chosen, pool.map(lambda m: try_seeded(m, seconds), chosen), strict=True):
+            survivors += not outcome["caught"]
+            click.echo(seeded_line(mutant, outcome))
+    for bug, reason in NOT_OURS.items() if not names else ():
+        click.echo(f"{bug:7} {'not ours':26} {reason}")
+    if survivors:
+        click.echo(f"{survivors} of {len(chosen)} seeded mistakes were not found.", err=True)
+        sys.exit(3)
+
+
+def try_seeded(mutant: Seeded, seconds: float) -> dict[str, Any]:
+    """The history that is known to catch it first; then others."""
+    known = sorted(KILLERS.glob(f"{mutant.name}.json"))
+    return run_trial({"module": mutant.module, "old": mutant.old, "new": mutant.new}, seconds, 0, known)
+
+
+def seeded_line(mutant: Seeded, outcome: dict[str, Any]) -> str:
+    by = str(outcome["by"]).split(":")[0] if outcome["caught"] else "SURVIVES " + str(outcome["by"])
+    effort = f"{outcome['tried']:5} histories {outcome['seconds']:6.1f} s"
+    return f"{mutant.bug:7} {mutant.name:26} {by:22} {effort}  {mutant.text}"
 
 
 @command.command("score")

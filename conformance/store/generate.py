@@ -32,7 +32,7 @@ def pick(choose: Choose, options: tuple[int, ...]) -> int:
 def setting(choose: Choose) -> h.Setting:
     sync = bool(choose(2))
     return h.Setting(
-        log_file_bytes=(1024, 1500, 2048, 4096)[choose(4)],
+        log_file_bytes=(1024, 1500, 2048, 4096, 1024, 1500, 2048, 4096, 150_000)[choose(9)],
         queue_file_units=(4, 1, 2, 3, 7)[choose(5)],
         index_slots=(3, 1, 10)[choose(3)],
         index_entries=(6, 2, 3, 12, 40)[choose(5)],
@@ -70,7 +70,8 @@ def append_message(choose: Choose) -> h.AppendMessage:
 
 
 def append_batch(choose: Choose) -> h.AppendBatch:
-    return h.AppendBatch(choose(3), choose(2), tuple(pick(choose, BODIES[:6]) for _ in range(1 + choose(4))), choose(4))
+    bodies = tuple(pick(choose, BODIES[:6]) for _ in range(1 + choose(4)))
+    return h.AppendBatch(choose(3), choose(2), bodies, choose(4), filler=(0, 0, 0, 0, 0, 0, 10_000, 20_000)[choose(8)])
 
 
 def dispatch_message(choose: Choose) -> h.DispatchMessage:
@@ -129,6 +130,7 @@ RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (6, power_loss),
     (1, lambda _: h.FailFlush()),
     (2, lambda choose: h.FillDisk(choose(12))),
+    (4, lambda choose: h.Meanwhile(choose(6), choose(3), choose(2), choose(2) == 1)),
 )
 """What can happen to a running store, with weights."""
 

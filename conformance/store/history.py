@@ -56,6 +56,8 @@ class AppendBatch:
     queue: int = 0
     bodies: tuple[int, ...] = (4, 4)
     key: int = 0
+    filler: int = 0
+    """Bytes of one more property in every member and in the batch. Twice 20,000 do not fit a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,17 @@ class FailFlush:
 
 
 @dataclass(frozen=True, slots=True)
+class Meanwhile:
+    """One of the next flushes takes long: a producer sends, and a consumer is served, while it is under way."""
+
+    flushes: int = 0
+    """How many flushes end before it."""
+    topic: int = 0
+    queue: int = 0
+    dispatch: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FillDisk:
     """The next write or create finds no room, after so many more effects."""
 
@@ -199,6 +212,7 @@ Step = (
     | ProcessCrash
     | PowerLoss
     | FailFlush
+    | Meanwhile
     | FillDisk
     | DamageAbort
     | DamageCheckpoint
@@ -223,6 +237,7 @@ STEPS: Final[dict[str, type[Step]]] = {
         ProcessCrash,
         PowerLoss,
         FailFlush,
+        Meanwhile,
         FillDisk,
         DamageAbort,
         DamageCheckpoint,

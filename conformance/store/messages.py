@@ -113,11 +113,13 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSen
 def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
     """The batch of a step; its members have consecutive numbers from `number` on."""
     topic, queue_id = TOPICS[step.topic % len(TOPICS)], QUEUES[step.queue % len(QUEUES)]
+    shared = (*BATCH_PROPERTIES, ("more", "y" * step.filler)) if step.filler else BATCH_PROPERTIES
     encoded = []
     sent = []
     for member, length in enumerate(step.bodies, start=number):
         # TAGS stands last: whoever joins the two property texts without a separator damages it.
-        properties = (("UNIQ_KEY", f"U{member}"), ("KEYS", KEYS[step.key % len(KEYS)]), ("TAGS", "TagA"))
+        filler = (("filler", "x" * step.filler),) if step.filler else ()
+        properties = (*filler, ("UNIQ_KEY", f"U{member}"), ("KEYS", KEYS[step.key % len(KEYS)]), ("TAGS", "TagA"))
         body, text = body_of(member, length), wire(properties)
         size = 22 + len(body) + len(text)
         head = struct.pack(">iiiii", size, 0, 0, member % 3, len(body))
@@ -132,7 +134,7 @@ def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
                 prepared_offset=0,
                 born_ms=now_ms - 5,
                 body=body,
-                properties=tuple(sorted((*properties, *BATCH_PROPERTIES))),
+                properties=tuple(sorted((*properties, *shared))),
                 at_ms=now_ms,
             )
         )
@@ -140,7 +142,7 @@ def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
         topic=topic,
         queue_id=queue_id,
         messages=b"".join(encoded),
-        properties=wire(BATCH_PROPERTIES),
+        properties=wire(shared),
         born_timestamp_ms=TimestampMs(now_ms - 5),
         born_host=BORN_HOST,
         store_host=HOST,

@@ -18,7 +18,7 @@ from conformance.store import history as h
 from conformance.store import messages, raw
 from conformance.store.readout import ALL, decoded, read_everything
 from conformance.store.record import Record, java_hash
-from refmq.errors import DiskError
+from refmq.errors import DamagedLog, DiskError
 from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
@@ -62,8 +62,13 @@ class Runner:
 
     def __post_init__(self) -> None:
         self.disk = SimulatedDisk(
-            clock=lambda: TimestampMs(self.now_ms), page_bytes=self.setting.page_bytes, capacity_bytes=CAPACITY_BYTES
+            clock=lambda: TimestampMs(self.now_ms),
+            page_bytes=self.setting.page_bytes,
+            capacity_bytes=CAPACITY_BYTES,
+            on_flush=self._during_flush,
         )
+        self._meanwhile: h.Meanwhile | None = None
+        self._flushes_left = 0
         self._waiting: list[tuple[PutResult, tuple[int, ...]]] = []
         self._armed: h.ProcessCrash | h.PowerLoss | None = None
         self._flushed_to = 0
@@ -148,12 +153,15 @@ class Runner:
                 store.delete_topic(name)
                 self._see(seen.DeleteTopic(name, end))
             case h.StopStore():
+                self._meanwhile = None  # nothing is sent to a store that is being stopped
                 drive(store.stop(TimestampMs(self.now_ms)))
                 self.store = None
                 self._waiting.clear()
                 self._see(seen.StopStore())
                 self._note_checkpoint()
                 self.disk = self.disk.after_process_crash()  # a new process, with nothing lost
+            case h.Meanwhile(flushes):
+                self._meanwhile, self._flushes_left = step, flushes
             case h.FailFlush():
                 self.disk.inject(Fault.FLUSH_FAILS)
             case h.FillDisk(effects):
@@ -183,6 +191,22 @@ class Runner:
         self._waiting.append((result, tuple(sent.number for sent in to_send.sent)))
         if early or not self.setting.sync_flush:
             self._answer(store)
+
+    async def _during_flush(self) -> None:
+        """A flush is under way: what was planned for this moment happens."""
+        step = self._meanwhile
+        if step is None or self.store is None:
+            return
+        self._flushes_left -= 1
+        if self._flushes_left >= 0:
+            return
+        self._meanwhile = None
+        message = h.AppendMessage(step.topic, step.queue)
+        room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
+        self._put(self.store, messages.one(message, self.numbers, self.now_ms, room), early=False)
+        if step.dispatch:
+            self.store.dispatch(ALL)
+            self._serve(h.ServeMessage(step.topic, step.queue), self.store)
 
     def _flush(self, store: MessageStore) -> None:
         drive(store.flush())
@@ -215,7 +239,7 @@ class Runner:
             self._see(
                 seen.ExpireFile(
                     files=before,
-                    begins_after=tuple(int(name) for name in self.disk.list("commitlog")) if removed >= 0 else (),
+                    begins_after=self._log_begins(before[-1][0] if before else 0) if removed >= 0 else (),
                     removed_count=removed,
                     now_ms=self.now_ms,
                     reserved_ms=RESERVED_MS,
@@ -227,6 +251,10 @@ class Runner:
                     safe_to=safe_to,
                 )
             )
+
+    def _log_begins(self, last: int) -> tuple[int, ...]:
+        """The files of the log up to one that is known; what a producer added meanwhile does not count."""
+        return tuple(begin for begin in map(int, self.disk.list("commitlog")) if begin <= last)
 
     def _serve(self, step: h.ServeMessage, store: MessageStore) -> None:
         topic = messages.TOPICS[step.topic % len(messages.TOPICS)]
@@ -288,7 +316,7 @@ class Runner:
 
     def _crash(self, how: h.ProcessCrash | h.PowerLoss) -> None:
         self.store = None
-        self._armed = None
+        self._armed = self._meanwhile = None
         self._waiting.clear()
         match how:
             case h.ProcessCrash():
@@ -344,6 +372,9 @@ class Runner:
 
     def _cannot_start(self, error: Exception) -> None:
         self.is_broken = True
+        if isinstance(error, DamagedLog) and not self._checkpoint_is_ours:
+            # Somebody wrote into the checkpoint that lost bytes were durable. To refuse is the right answer.
+            return
         self._see(seen.StartFailed(f"{type(error).__name__}: {error}"))
 
     def _damage(self, step: h.DamageAbort | h.DamageCheckpoint | h.StrayFile) -> None:

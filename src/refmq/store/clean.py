@@ -70,11 +70,14 @@ async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int, press
     """Removes what may go from log, queues and index. Says how many files of the log went."""
     due = local_hour in parts.config.delete_when or pressure.remove_expired or pressure.remove_any
     removed = 0
-    while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure):
-        await expire_file(parts)
-        removed += 1
-    if removed:
-        await _follow_log_min(parts)
+    log_min = parts.log.log_min
+    try:
+        while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure):
+            await expire_file(parts)
+            removed += 1
+    finally:
+        if parts.log.log_min > log_min:  # also when a flush failed: the file is gone all the same
+            await _follow_log_min(parts)
     return removed
 
 
@@ -101,9 +104,11 @@ async def expire_file(parts: Parts) -> None:
 async def _follow_log_min(parts: Parts) -> None:
     """Queues and index forget what the log has lost."""
     log_min: PhysicalOffset = parts.log.log_min
-    for queue in tuple(parts.queues.values()):
+    queues = tuple(parts.queues.values())
+    for queue in queues:
+        queue.correct_min_offset(log_min)  # first, because nothing of it can fail
+    for queue in queues:
         while queue.remove_expired_file(log_min):
             await parts.names.flush(queue.files.directory)
-        queue.correct_min_offset(log_min)
     if parts.index is not None and parts.index.remove_expired_files(log_min):
         await parts.names.flush(INDEX_DIRECTORY)

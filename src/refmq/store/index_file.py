@@ -167,14 +167,17 @@ class IndexFile:
     def sound_entries(self, physical_to: int) -> tuple[int, int]:
         """How many entries from the first on are sound and name records below `physical_to`, and the last one's record.
 
-        A crash leaves any mixture of old and new pages behind the entries that were durable.
+        A crash leaves any mixture of old and new pages behind the entries that were durable. An entry whose second half
+        was lost looks like one of record 0; that it does not lead on to the entry before it in its slot gives it away.
         """
         count, last = 0, -1
+        newest = array("i", bytes(SLOT_BYTES * self.slots))
         for entry in self.walk():
-            sound = entry.key_hash >= 0 and entry.seconds >= 0 and 0 <= entry.previous <= count
+            sound = entry.key_hash >= 0 and entry.seconds >= 0 and entry.previous == newest[entry.key_hash % self.slots]
             if not sound or not max(last, 0) <= entry.physical_offset < physical_to or entry == _NO_ENTRY:
                 break
             count += 1
+            newest[entry.key_hash % self.slots] = count
             last = entry.physical_offset
         return count, last
 

@@ -243,6 +243,9 @@ async def truncate_log(parts: Parts, plan: _Plan) -> None:
     """The log ends at `valid_to`, and nothing behind it can come back."""
     log = parts.log
     plan.bytes_cut = log.files.truncate(plan.scan.valid_to)
+    if not log.files.bases:
+        # All that was left were names without their files: nothing of this log was ever durable.
+        plan.scan = replace(plan.scan, valid_to=PhysicalOffset(0))
     log.end_at(plan.scan.valid_to)
     # Records that a dead process wrote may be in memory only: nothing is served before it is durable.
     for base in log.files.bases:
