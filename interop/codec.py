@@ -100,10 +100,18 @@ class JavaError(RefmqError):
 class JavaCodec:
     """A Java process that reads and writes bytes with the classes of one version; a context manager."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, serialize_type: str = "JSON") -> None:
         path = f"{artifacts.programs(version)}:{artifacts.class_path(artifacts.CLIENTS[version])}"
         self._process = subprocess.Popen(
-            ["java", "-Xmx128m", "-XX:+UseSerialGC", "-cp", path, "Codec"],
+            [
+                "java",
+                "-Xmx128m",
+                "-XX:+UseSerialGC",
+                f"-Drocketmq.serialize.type={serialize_type}",
+                "-cp",
+                path,
+                "Codec",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -19,6 +19,7 @@ from refmq.protocol.command import LanguageCode, RemotingCommand, SerializeType,
 from refmq.protocol.frame import decode, encode
 from refmq.protocol.headers import decode_header, encode_header
 from refmq.protocol.record import Record, decode_records, encode_record
+from tests.protocol.samples import HEADERS
 from tests.protocol.strategies import bodies_of, commands, headers_of
 from tests.protocol.test_record import records
 
@@ -117,13 +118,6 @@ def valid(header: Any) -> Any:
         case headers.SendMessageResponse():  # likewise
             return dataclasses.replace(header, region=None, trace_on=None)
     return header
-
-
-HEADERS = [
-    name
-    for name, value in sorted(vars(headers).items())
-    if dataclasses.is_dataclass(value) and name.endswith(("Request", "Response"))
-]
 
 
 @pytest.mark.parametrize("name", HEADERS)
