@@ -19,8 +19,9 @@ How the parts of a send fit together, for whoever drives a store:
 plain ones and as each other. A store belongs to one thread.
 
 Errors: a message that cannot be stored gets a `PutStatus`, never an exception. `DiskError` (a failed flush, no room)
-comes out of the awaited methods; after a failed flush the store refuses puts and every later `flush` fails, because
-nobody knows what is on the medium. `UsageError` is ours to make: a store that is not started.
+comes out of the awaited methods and of `dispatch`, which goes on with the same record when it is called again. After a
+failed flush the store refuses puts and every later `flush` fails, because nobody knows what is on the medium.
+`UsageError` is ours to make: a store that is not started.
 """
 
 from __future__ import annotations

@@ -214,12 +214,12 @@ def store_time(parts: Parts, now_ms: TimestampMs) -> TimestampMs:
 
 def roll_file(parts: Parts) -> None:
     """The last file ends with a blank record, the next one begins. Raises `Refused` when there is no room for it."""
-    before = parts.log.wrote
+    before, is_first = parts.log.wrote, not parts.log.files.bases
     try:
         parts.log.roll_file()
     except (DiskFull, DiskFailed):
         raise Refused(PutStatus.CREATE_MAPEDFILE_FAILED) from None
-    if parts.emit is not None:
+    if parts.emit is not None and not is_first:
         parts.emit(Event("RollFile", a=before, b=parts.log.wrote))
 
 

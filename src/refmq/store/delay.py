@@ -57,6 +57,14 @@ class DelayLevels:
         return store_ms + self.delay_ms(level) if level > 0 else None
 
 
+def clamped_offset(offset: int, queue_min: int, queue_max: int) -> int:
+    """The delivered offset of a level, put back into its queue: a position outside would wait for ever.
+
+    For a master only: a slave's queue may be behind the offset that its master has sent.
+    """
+    return min(max(offset, queue_min), queue_max)
+
+
 def redirect(levels: DelayLevels, level: int, topic: str, queue_id: int, properties: bytes) -> tuple[int, bytes]:
     """The delay queue for a message, and its properties there."""
     assert level > 0

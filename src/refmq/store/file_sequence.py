@@ -149,6 +149,12 @@ class FileSequence:
             return True
         return base in self.bases
 
+    def are_whole_before(self, position: int) -> bool:
+        """Whether no file before `position` is missing or empty."""
+        earlier = [base for base in self.bases if base < position]
+        expected = range(self.begin, self.base_of(position), self.file_bytes)
+        return earlier == list(expected) and all(self.file(base).size_bytes == self.file_bytes for base in earlier)
+
     def path(self, base: int) -> str:
         return f"{self.directory}/{file_name(base)}"
 

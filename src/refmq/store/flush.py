@@ -100,9 +100,9 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
     """
     dispatched_to, queue_sum, queue_ms = parts.dispatched_to, parts.queue_sum, parts.dispatched_ms
     index_last = parts.index.last_physical if parts.index is not None else -1
-    index_ms = parts.index.last_ms if parts.index is not None else TimestampMs(0)
     if index_last >= dispatched_to:
         return None
+    index_ms, queue_ms = _stamps_for_java(parts, queue_ms)
     log_to = await flush_log(parts)
     log_ms = parts.log.flushed_store_ms
     await flush_queues(parts, 0)
@@ -114,3 +114,19 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
     if parts.emit is not None:
         parts.emit(Event("WriteCheckpoint", a=log_ms, b=queue_ms, c=index_ms))
     return checkpoint
+
+
+def _stamps_for_java(parts: Parts, queue_ms: TimestampMs) -> tuple[TimestampMs, TimestampMs]:
+    """Index and queue stamp as Java needs them; our own recovery goes by offsets.
+
+    After an unclean stop Java deletes every index file that ends after the index stamp and indexes again from a file
+    that is older than the queue stamp. So the first is the end of the last full file, and the second is not newer than
+    the begin of the file behind it: then no key is lost when Java opens our store.
+    """
+    if parts.index is None:
+        return TimestampMs(0), queue_ms
+    index_ms = max((file.header.end_ms for file in parts.index.files if file.is_full), default=0)
+    for file in parts.index.files:
+        if file.count and file.header.end_ms > index_ms:
+            queue_ms = TimestampMs(min(queue_ms, file.header.begin_ms))
+    return TimestampMs(index_ms), queue_ms

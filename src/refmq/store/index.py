@@ -121,6 +121,8 @@ class Index:
         done = 0
         if self._half_done is not None and self._half_done[0] == physical_offset:
             done = self._half_done[1]
+            for earlier in self.files[-2:]:  # the header of a file that became full may be what did not go
+                earlier.write_header()
         elif physical_offset <= self.last_physical:
             return
         file: IndexFile | None = None

@@ -2,8 +2,9 @@
 
 One algorithm, whatever happened before; each step can be interrupted and the whole begun again:
 
-    StartStore      lock, look at every name (a stray file ends it here, nothing is changed), mark the store as in use
-    ScanLog         read the log from `scan_from` to the first bytes that are no record: `valid_to`
+    (before)        lock, look at every name, read the log: a stray file or a damaged log ends it here, unchanged
+    StartStore      mark the store as in use
+    ScanLog         the log was read from `scan_from` to the first bytes that are no record: `valid_to`
     TruncateQueue   cut every queue behind the units that are surely durable
     TruncateLog     zero what is behind `valid_to`, remove later files, flush all of it
     DispatchMessage every record from there on gets its unit and its index entries again (dispatch is idempotent)
@@ -48,6 +49,10 @@ from refmq.store.scan import ScanResult, find_next_record, scan_log
 ABORT_FILE: Final = "abort"
 DISPATCH_AT_ONCE: Final = 10_000
 
+LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
+"""Queues of Java's light message queues hold units of other topics' records. We do not serve them; they are left alone,
+because dispatching could not build them again."""
+
 
 @dataclass(slots=True)
 class _Plan:
@@ -55,7 +60,10 @@ class _Plan:
 
     was_clean: bool
     checkpoint: Checkpoint
+    claim: Durable | None
+    """What our block of the checkpoint says, if it can be about these files at all."""
     durable: Durable | None
+    """The same as long as nothing contradicts it."""
     scan_from: int = 0
     scan: ScanResult = field(default_factory=lambda: ScanResult(PhysicalOffset(0), 0, TimestampMs(0), None))
     records_scanned: int = 0
@@ -69,8 +77,10 @@ class _Plan:
 async def recover(parts: Parts, now_ms: TimestampMs) -> RecoveryReport:
     """Recovers a locked store. Raises `StrayFile`, `DamagedLog` and `DiskError`."""
     plan = load(parts)
+    scan_from_checkpoint(parts, plan)  # reads only: a log that is refused stays as it is
     await start_store(parts, plan)
-    scan_log_from_checkpoint(parts, plan)
+    if parts.emit is not None:
+        parts.emit(Event("ScanLog", a=plan.scan_from, b=plan.scan.valid_to))
     await truncate_queues(parts, plan)
     await truncate_log(parts, plan)
     _truncate_index(parts, plan)
@@ -99,6 +109,8 @@ def load(parts: Parts) -> _Plan:
     was_clean = not disk.exists(ABORT_FILE)
     parts.log.files.load()
     for topic in disk.list(QUEUE_DIRECTORY):
+        if topic.startswith(LIGHT_QUEUE_PREFIX):
+            continue
         # What is no directory here, or no number below a topic, is none of our business; Java ignores it as well.
         for name in disk.list(f"{QUEUE_DIRECTORY}/{topic}") if disk.is_directory(f"{QUEUE_DIRECTORY}/{topic}") else ():
             is_queue = name.isascii() and name.isdigit() and str(int(name)) == name
@@ -107,7 +119,8 @@ def load(parts: Parts) -> _Plan:
     if parts.index is not None:
         parts.index.load()
     checkpoint = read_checkpoint(disk)
-    return _Plan(was_clean, checkpoint, _believable(parts, checkpoint.durable))
+    claim = _believable(parts, checkpoint.durable)
+    return _Plan(was_clean, checkpoint, claim, claim)
 
 
 def _believable(parts: Parts, durable: Durable | None) -> Durable | None:
@@ -142,7 +155,7 @@ async def start_store(parts: Parts, plan: _Plan) -> None:
 # --- ScanLog --------------------------------------------------------------------------------------------------------
 
 
-def scan_log_from_checkpoint(parts: Parts, plan: _Plan) -> None:
+def scan_from_checkpoint(parts: Parts, plan: _Plan) -> None:
     """Finds `valid_to`. The checkpoint is believed as long as log, queues and index are what it says."""
     _scan(parts, plan)
     contradiction = _contradiction(parts, plan)
@@ -152,8 +165,6 @@ def scan_log_from_checkpoint(parts: Parts, plan: _Plan) -> None:
         if plan.scan_from > parts.log.log_min:
             _scan(parts, plan)
             _refuse_damage(parts, plan)
-    if parts.emit is not None:
-        parts.emit(Event("ScanLog", a=plan.scan_from, b=plan.scan.valid_to))
 
 
 def _scan(parts: Parts, plan: _Plan) -> None:
@@ -161,7 +172,9 @@ def _scan(parts: Parts, plan: _Plan) -> None:
     plan.scan_from = files.begin
     if plan.durable is not None and files.bases:
         begin = max(files.begin, min(plan.durable.queues_to, plan.durable.index_to))
-        plan.scan_from = files.base_of(min(begin, files.limit - 1))
+        scan_from = files.base_of(min(begin, files.limit - 1))
+        if files.are_whole_before(scan_from):  # otherwise the scan from the begin finds the missing file
+            plan.scan_from = scan_from
     plan.scan = scan_log(files, plan.scan_from, page_bytes=config.page_bytes, check_crc=config.check_crc)
     plan.records_scanned += plan.scan.records
 
@@ -206,8 +219,8 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
     if following is None:
         return
     position, store_ms = following
-    if plan.durable is not None:
-        was_durable = position < plan.durable.log_to
+    if plan.claim is not None:
+        was_durable = position < plan.claim.log_to
     else:
         # Java's files: behind the end there may be older records that it cut off without erasing them.
         is_newer = store_ms >= plan.scan.last_store_ms
