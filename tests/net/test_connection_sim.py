@@ -1,0 +1,179 @@
+"""Clients and servers on the simulated network: cuts, resets, lost answers and slow readers, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from refmq.errors import NetworkError
+from refmq.net.client import Client
+from refmq.net.connection import Connection
+from refmq.net.server import Server
+from refmq.protocol.command import RemotingCommand, request, response
+from refmq.sim.world import Node, World
+
+PORT = 10911
+TIMEOUT_S = 3.0
+FAULTS = ("reset", "cut", "heal", "lose answer", "lose request", "half open", "crash", "nothing")
+
+
+class Story:
+    """One server, two clients, faults in between, and what every request came to."""
+
+    def __init__(self, seed: int) -> None:
+        self.world = World(seed=seed)
+        self.server = self.world.node("server", self.serve)
+        self.clients = [self.world.node(name, self.idle) for name in ("one", "two")]
+        self.served: Counter[str] = Counter()
+        self.outcomes: Counter[str] = Counter()
+        self.running: Server | None = None
+
+    async def idle(self, node: Node) -> None:
+        await asyncio.Event().wait()
+
+    async def serve(self, node: Node) -> None:
+        async def handler(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+            self.served[command.fields["id"]] += 1
+            await asyncio.sleep(node.process.entropy.random() * 0.2)
+            return response(command, 0, command.ext_fields, command.body)
+
+        self.running = Server(handler)
+        await self.running.start("0.0.0.0", PORT)
+        await asyncio.Event().wait()
+
+    async def ask(self, client: Client, name: str) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        try:
+            answer = await client.invoke(f"server:{PORT}", request(1, {"id": name}, name.encode()), TIMEOUT_S)
+        except NetworkError as error:
+            self.outcomes[type(error).__name__] += 1
+        else:
+            assert (answer.fields["id"], answer.body) == (name, name.encode()), "the answer of another request"
+            self.outcomes["answered"] += 1
+        assert loop.time() - began <= TIMEOUT_S + 0.1, "a request that takes longer than its time"
+
+    def break_something(self, fault: str, who: str) -> None:
+        network = self.world.network
+        match fault:
+            case "reset":
+                network.reset_between(who, "server")
+            case "cut":
+                network.cut(who, "server")
+            case "heal":
+                network.heal()
+            case "lose answer":
+                network.lose_next("server", who)
+            case "lose request":
+                network.lose_next(who, "server")
+            case "half open":
+                network.half_open("server", who)
+            case "crash" if self.server.is_up:
+                self.server.crash()
+            case _ if not self.server.is_up:
+                self.server.start()
+            case _:
+                pass
+
+    def run(self, faults: list[tuple[str, int]]) -> None:
+        async def story() -> None:
+            self.server.start()
+            for node in self.clients:
+                node.start()
+            asked = 0
+            asking: list[asyncio.Future[None]] = []
+            clients: dict[str, Client] = {}
+
+            async def ask_inside(node: Node, name: str) -> None:
+                if node.name not in clients:
+                    clients[node.name] = Client()
+                await self.ask(clients[node.name], name)
+
+            for fault, index in faults:
+                node = self.clients[index]
+                for _ in range(3):
+                    for each in self.clients:
+                        asked += 1
+                        inside = each.call(lambda each=each, name=f"r{asked}": ask_inside(each, name))  # type: ignore[misc] # mypy does not see the defaults
+                        asking.append(asyncio.ensure_future(inside))
+                    await asyncio.sleep(0.05)
+                self.break_something(fault, node.name)
+                await asyncio.sleep(0.3)
+            await asyncio.gather(*asking)
+            assert sum(self.outcomes.values()) == asked
+            # In the end everything works again, whatever was broken before.
+            self.world.network.heal()
+            if not self.server.is_up:
+                self.server.start()
+            await asyncio.sleep(130)  # connections that are gone without a word are idle by then
+            for node in self.clients:
+                before = self.outcomes["answered"]
+                tries = 0
+                while self.outcomes["answered"] == before:
+                    tries += 1
+                    assert tries <= len(faults) + 1, "only a loss that was still planned may fail a request now"
+                    name = f"last-{node.name}-{tries}"
+                    await node.call(lambda node=node, name=name: ask_inside(node, name))  # type: ignore[misc] # as above
+            assert self.running is not None
+            assert len(self.running.connections) == 2
+            assert self.running.held_bytes == 0
+
+        self.world.run(story())
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 1_000_000), faults=st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 1)), max_size=8)
+)
+def test_every_request_is_answered_or_fails_in_time_whatever_the_network_does(
+    seed: int, faults: list[tuple[str, int]]
+) -> None:
+    story = Story(seed)
+    story.run(faults)
+    assert all(count == 1 for count in story.served.values()), "a client never sends a request twice by itself"
+
+
+@pytest.mark.parametrize("mutant", ["answers in the order of requests", "a timeout that is never noticed"])
+def test_the_story_catches_its_mutants(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if mutant == "answers in the order of requests":
+
+        def first_comes_first(self: Connection, command: RemotingCommand) -> None:
+            waiting = self._waiting.pop(next(iter(self._waiting)), None) if self._waiting else None
+            if waiting is not None and not waiting.done():
+                waiting.set_result(command)
+
+        monkeypatch.setattr(Connection, "_settle", first_comes_first)
+    else:
+        original = Connection.request
+
+        async def patient(self: Connection, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
+            return await original(self, command, timeout_s * 10)
+
+        monkeypatch.setattr(Connection, "request", patient)
+    caught = 0
+    chance = random.Random(1)
+    for seed in range(10):
+        faults = [(chance.choice(FAULTS), chance.randrange(2)) for _ in range(6)]
+        try:
+            Story(seed).run(faults)
+        except AssertionError:
+            caught += 1
+    assert caught
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    faults = [("cut", 0), ("lose answer", 1), ("reset", 0), ("heal", 0), ("crash", 0), ("nothing", 1)]
+
+    def outcome() -> tuple[Counter[str], Counter[str]]:
+        story = Story(11)
+        story.run(faults)
+        return story.outcomes, story.served
+
+    first = outcome()
+    assert first == outcome()
+    assert len(first[0]) > 1, "some requests fail in this run"
