@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import replace
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from refmq.errors import CorruptRecord, UsageError, WireError
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
+from refmq.protocol import record as record_module
 from refmq.protocol.record import (
     BatchedMessage,
     Record,
@@ -107,18 +110,21 @@ def records(draw: st.DrawFn) -> Record:
     )
 
 
-@given(records(), st.binary(max_size=20), st.binary(max_size=20))
-def test_decoding_what_was_encoded_gives_it_back(record: Record, before: bytes, behind: bytes) -> None:
+def comes_back(record: Record, before: bytes, behind: bytes) -> None:
     data = encode_record(record)
     assert len(data) == record.size_bytes
     assert decode_record(before + data + behind, len(before)) == record
 
 
-@given(records(), st.data())
-def test_a_damaged_record_is_refused_or_keeps_its_lengths(record: Record, data: st.DataObject) -> None:
+@given(records(), st.binary(max_size=20), st.binary(max_size=20))
+def test_decoding_what_was_encoded_gives_it_back(record: Record, before: bytes, behind: bytes) -> None:
+    comes_back(record, before, behind)
+
+
+def one_bit_is_noticed(record: Record, at: int, bit: int) -> None:
+    """A flipped bit makes the record unreadable or another one; it never goes unseen and never moves a length."""
     encoded = bytearray(encode_record(record))
-    at = data.draw(st.integers(0, len(encoded) - 1))
-    encoded[at] ^= 1 << data.draw(st.integers(0, 7))
+    encoded[at % len(encoded)] ^= 1 << bit
     try:
         found = decode_record(bytes(encoded))
     except CorruptRecord:
@@ -127,13 +133,70 @@ def test_a_damaged_record_is_refused_or_keeps_its_lengths(record: Record, data: 
     assert found.size_bytes == len(encoded)
 
 
-@given(st.binary(max_size=300))
-def test_any_bytes_give_a_record_or_a_decode_error(data: bytes) -> None:
+@given(records(), st.integers(0), st.integers(0, 7))
+def test_a_damaged_record_is_refused_or_keeps_its_lengths(record: Record, at: int, bit: int) -> None:
+    one_bit_is_noticed(record, at, bit)
+
+
+def decoding_is_total(data: bytes) -> None:
     try:
         record = decode_record(data)
     except CorruptRecord:
         return
     assert record.size_bytes <= len(data)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_give_a_record_or_a_decode_error(data: bytes) -> None:
+    decoding_is_total(data)
+
+
+# Broken codecs that the properties above must catch.
+
+
+def test_the_round_trip_catches_hosts_of_the_wrong_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "host_flags", lambda sys_flag, born, store: sys_flag & ~0x30)
+    ipv6 = HostAddress(bytes(16), 1)
+    with pytest.raises((AssertionError, CorruptRecord)):
+        comes_back(replace(GOLDEN_RECORD, born_host=ipv6, sys_flag=0x10), b"", b"")
+
+
+def test_the_round_trip_catches_a_checksum_with_its_highest_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CRC of `a` has the highest bit set, and the field of a record has a sign: Java masks it away."""
+    monkeypatch.setattr(record_module, "body_crc", zlib.crc32)
+    with pytest.raises(struct.error):
+        comes_back(replace(GOLDEN_RECORD, body=b"a"), b"", b"")
+
+
+def test_damage_catches_a_decoder_that_does_not_look_at_the_checksum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bit of the checksum itself changes nothing that the record says, so only the check can see it."""
+    genuine = decode_record
+    monkeypatch.setitem(one_bit_is_noticed.__globals__, "decode_record", lambda data: genuine(data, check_crc=False))
+    with pytest.raises(AssertionError):
+        one_bit_is_noticed(GOLDEN_RECORD, 9, 0)
+
+
+def test_totality_catches_a_decoder_that_trusts_a_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_module, "RECORD_BYTES_MIN", 0)
+    with pytest.raises(struct.error):
+        decoding_is_total(b"\x00")
+
+
+def test_the_batch_property_catches_a_size_without_its_own_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    genuine = record_module._BATCHED
+
+    class Short:
+        size = genuine.size
+        unpack_from = staticmethod(genuine.unpack_from)
+
+        @staticmethod
+        def pack(size: int, *rest: int) -> bytes:
+            return genuine.pack(size - 4, *rest)
+
+    monkeypatch.setattr(record_module, "_BATCHED", Short)
+    message = BatchedMessage(0, b"body", b"K\x01v")
+    with pytest.raises(WireError):
+        decode_batch(encode_batch((message,)))
 
 
 @pytest.mark.parametrize(
