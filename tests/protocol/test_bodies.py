@@ -425,7 +425,7 @@ def test_what_the_quick_reader_leaves_to_the_careful_one() -> None:
 
 
 def test_the_quick_reader_knows_bare_integer_keys_and_leaves_strings_alone() -> None:
-    data = b'{"offsetTable":{"a,1:\\"{2:@g":{0:12,-3:0,10:7},"b":{}}}'
+    data = b'{"offsetTable":{"a,1:\\"{2:@g":{0:12,-3:0,\n\t10 :7},"b":{}}}'
     read = quick.read_plain(bean_shape(ConsumerOffsets), data)
     assert read == ConsumerOffsets(offset_table={'a,1:"{2:@g': {0: 12, -3: 0, 10: 7}, "b": {}})
     both_readers_agree(ConsumerOffsets, data)

@@ -19,13 +19,12 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 VALUES_MAX: Final = 2_000_000  # a frame of 16 MiB holds that many of the shortest real entries, `{0:12}`
-STRINGS_MAX: Final = 200_000  # in a document whose keys are put in quotes: the table of offsets of as many groups
+STRINGS_MAX: Final = 500_000  # in a document whose keys are put in quotes: the table of offsets of as many groups
 _HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _INTEGER_KEY: Final = re.compile(r"-?[0-9]{1,19}")
 _STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")', re.DOTALL)  # possessive: nothing is kept for going back
-_BARE_KEY: Final = re.compile(
-    r"([{,])(-?[1-9][0-9]{0,18}|0):"
-)  # in the form that Java writes, so one text for a number
+# In the form that Java writes, so that there is one text for a number.
+_BARE_KEY: Final = re.compile(r"([{,][ \t\r\n]*+)(-?[1-9][0-9]{0,18}|0)(?=[ \t\r\n]*+:)")
 
 
 class NotPlain(Exception):
@@ -62,7 +61,7 @@ def read_plain(shape: Bean, data: bytes) -> DataclassInstance:
 def _with_quoted_keys(text: str) -> str:
     """``text`` with its bare integer keys in quotes. Every second piece is a string and stays as it is."""
     pieces = _STRING.split(text)
-    pieces[::2] = [_BARE_KEY.sub(r'\1"\2":', piece) for piece in pieces[::2]]
+    pieces[::2] = [_BARE_KEY.sub(r'\1"\2"', piece) for piece in pieces[::2]]
     return "".join(pieces)
 
 
