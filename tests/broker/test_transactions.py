@@ -255,7 +255,7 @@ def _op(world: Harness, body: bytes) -> MessageToStore:
 # --- any history ------------------------------------------------------------------------------------------------------
 
 KEYS = ("k0", "k1", "k2")
-ACTIONS = ("send", "decide", "lose", "arrive", "again", "round", "forget")
+ACTIONS = ("send", "send unheard", "decide", "decide", "lose", "lose", "arrive", "again", "round", "round", "forget")
 STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(KEYS)), min_size=10, max_size=30)
 
 
@@ -271,8 +271,10 @@ class Play:
 
     def step(self, what: str, key: str) -> None:
         match what:
-            case "send" if key not in self.decided:
+            case "send" if key not in self.places:
                 self.places[key] = send_half(self.world, key)
+            case "send unheard" if key not in self.places:  # the answer is lost: the producer will send again
+                send_half(self.world, key)
             case "decide" if key in self.places and key not in self.decided:
                 self.decided[key] = Decision.ROLLBACK if key == "k2" else Decision.COMMIT
                 self.under_way.append((key, self.places[key]))
