@@ -1,0 +1,660 @@
+---------------------------- MODULE HaReplication ----------------------------
+(***************************************************************************)
+(* A master copies its commit log to its slaves over one TCP connection    *)
+(* per slave; a producer waits for the disk, for a slave, for both or for  *)
+(* nothing, depending on the flush and replication mode of the master.     *)
+(*                                                                         *)
+(* Modelled: the log as bytes, coarsely (a record has two halves, so that  *)
+(* frames, crashes and power losses can cut one); files with padding at    *)
+(* their end; what is written, what is believed flushed and what is really *)
+(* durable; stale bytes behind the end of the log; connections that are    *)
+(* FIFO and lose everything in flight when they break, with a master that  *)
+(* notices late; reports that are a request first and acknowledgements     *)
+(* afterwards; the shared high-water mark; heartbeats; strangers on the    *)
+(* port; crashes, power loss, disk loss, retention, operators that promote *)
+(* a slave or empty it; any number of slaves; two masters of one name.     *)
+(*                                                                         *)
+(* Left out: time (a timeout may always happen while its condition lasts), *)
+(* so W-A13 (a silent master is noticed late) has no trace here; messages  *)
+(* that ask for no wait (they carry no promise); resends by producers      *)
+(* (W-A9) and the metadata that slaves poll (W-A10); flushes that fail     *)
+(* (W-A14, see StoreRecovery); the consume queues.                         *)
+(*                                                                         *)
+(* Every switch in capitals below is FALSE (or 1, "master") for RocketMQ   *)
+(* 4.9.8 and repairs one weak point otherwise; no repair changes a byte on *)
+(* the wire. Weak points are cited by their names W-A1 .. W-A14 of the     *)
+(* explanation page.                                                       *)
+(* Read from: HAService, HAConnection, HAService.HAClient, GroupTransfer-  *)
+(* Service, CommitLog and MappedFileQueue of RocketMQ 4.9.8.               *)
+(***************************************************************************)
+EXTENDS Integers, Sequences, FiniteSets
+
+CONSTANTS
+    Node,                \* the brokers of one broker name
+    FirstMaster,         \* who is master at the beginning
+    Stray,               \* somebody on the port who is no slave of ours
+    MaxMsgs,             \* messages that producers send
+    MaxFaults,           \* how many of the actions named in Faults may happen
+    Faults,              \* names of the environment's actions that may happen
+    FileSize,            \* cells in a commit log file (a record takes two)
+    Chan,                \* frames, and reports, in flight on a connection
+    FallBehind,          \* haSlaveFallbehindMax, in cells
+    SyncFlush,           \* flushDiskType = SYNC_FLUSH
+    SyncRepl,            \* brokerRole = SYNC_MASTER
+    PagesSurvive,        \* a power loss may spare pages behind a lost one
+    \* Repairs. FALSE, 1, "master": 4.9.8 as it is.
+    SendFlushedOnly,     \* replicate only what is believed flushed            (W-A1, W-A3, W-A6)
+    FlushOnRecovery,     \* recovery flushes what it found before believing it (W-A1)
+    ValidateFirstReport, \* refuse a first report beyond the end of the log    (W-A2)
+    RequestIsNoAck,      \* a first report asks, and acknowledges nothing      (W-A2)
+    AckPerConnection,    \* trust the marks of live connections only           (W-A2)
+    AckCount,            \* how many slaves must hold an acknowledged record   (W-A4)
+    WipeStuck,           \* an operator empties a slave that cannot follow     (W-A5)
+    StartAtMin,          \* an empty slave begins at the oldest file           (W-A7)
+    ServeFlushedOnly,    \* consumers see flushed records only                 (W-A8)
+    OldMasterBecomes,    \* after Promote: "master", "slave" or "wiped"        (W-A11)
+    PromoteLongest,      \* promote only a slave that no other is ahead of     (W-A4)
+    ZeroTailOnTruncate,  \* recovery zeroes what it cuts off                   (W-A12)
+    SlaveFlushesFirst    \* a slave flushes before it reports
+
+VARIABLES
+    role,      \* role[n]: "master" or "slave"
+    up,        \* up[n]: "up", "down" (restarts on its disk) or "gone" (disk lost)
+    log,       \* log[n]: the cells of n's commit log, from base[n] on
+    base,      \* base[n]: offset of the first file that n holds
+    flushed,   \* flushed[n]: offset up to which n believes that its log is flushed
+    durable,   \* durable[n]: offset up to which a power loss takes nothing
+    stale,     \* stale[n]: old cells on n's disk behind the end of its log
+    link,      \* link[s]: s's connection to a master, or NoLink
+    dead,      \* dead[x]: a connection that only the master still believes in, or NoLink
+    pushMax,   \* pushMax[n]: the largest report that n has read since its start
+    status,    \* status[m]: what the producer of m knows
+    at,        \* at[m]: where the master put m
+    leader,    \* the master that clients find (history: the last promoted one)
+    promoted,  \* history: whether a slave was ever promoted
+    lostPower, \* history: who has lost power
+    emptied,   \* history: who has lost its disk or was emptied
+    retired,   \* history: messages removed by retention
+    falseAcks, \* history: messages acknowledged as replicated that no slave held
+    faults     \* how many of Faults have happened
+
+nodeVars == <<role, up, log, base, flushed, durable, stale>>
+linkVars == <<link, dead, pushMax>>
+putVars  == <<status, at>>
+histVars == <<leader, promoted, lostPower, emptied, retired, falseAcks, faults>>
+vars == <<role, up, log, base, flushed, durable, stale, link, dead, pushMax, status, at,
+          leader, promoted, lostPower, emptied, retired, falseAcks, faults>>
+
+Msg    == 1..MaxMsgs
+None   == -1
+NoLink == [to |-> None]
+Min(a, b) == IF a < b THEN a ELSE b
+Max(a, b) == IF a > b THEN a ELSE b
+
+------------------------------------------------------------------------------
+\* Cells: a record is a first half and a second half; Pad fills the end of a file; Hole is what a
+\* power loss leaves of a page that was not written back.
+Pad  == 0
+Hole == 1
+FirstHalf(m)  == 2 * m
+SecondHalf(m) == 2 * m + 1
+RecordCells   == 2
+EndBlank      == 1          \* a file always keeps room for the padding's own header
+IsFirst(c)    == c > 1 /\ c % 2 = 0
+IsSecond(c)   == c > 1 /\ c % 2 = 1
+
+End(n)         == base[n] + Len(log[n])     \* `max` of a broker
+CellAt(n, o)   == log[n][o - base[n] + 1]
+Holds(n, o)    == base[n] <= o /\ o < End(n)
+FileStart(o)   == o - (o % FileSize)
+FileEnd(o)     == FileStart(o) + FileSize
+EndOf(m)       == at[m] + RecordCells
+HasRecord(n, m) ==
+    /\ at[m] # None
+    /\ Holds(n, at[m]) /\ Holds(n, at[m] + 1)
+    /\ CellAt(n, at[m]) = FirstHalf(m) /\ CellAt(n, at[m] + 1) = SecondHalf(m)
+
+\* How many of the cells recovery accepts: complete records and padding, up to the first other thing.
+RECURSIVE ValidLen(_, _)
+ValidLen(cells, i) ==
+    IF i >= Len(cells) THEN i
+    ELSE IF cells[i + 1] = Pad THEN ValidLen(cells, i + 1)
+    ELSE IF i + 1 < Len(cells) /\ IsFirst(cells[i + 1]) /\ cells[i + 2] = cells[i + 1] + 1
+         THEN ValidLen(cells, i + 2)
+    ELSE i
+
+\* What a consumer can read from these cells, in order. A dispatcher stops where recovery would.
+RECURSIVE Parse(_, _)
+Parse(cells, i) ==
+    IF i >= Len(cells) THEN <<>>
+    ELSE IF cells[i + 1] = Pad THEN Parse(cells, i + 1)
+    ELSE IF i + 1 < Len(cells) /\ IsFirst(cells[i + 1]) /\ cells[i + 2] = cells[i + 1] + 1
+         THEN <<cells[i + 1] \div 2>> \o Parse(cells, i + 2)
+    ELSE <<>>
+Readable(n) == Parse(log[n], 0)
+Content(n)  == {Readable(n)[i] : i \in 1..Len(Readable(n))}
+
+\* Cells that are written over the stale ones; what lies further behind stays.
+StaleAfter(n, written) == SubSeq(stale[n], written + 1, Len(stale[n]))
+
+------------------------------------------------------------------------------
+\* Connections. request, next and ack are the master's three numbers; down and up carry the frames
+\* and the reports in flight.
+FreshLink(n) == [to |-> n, request |-> None, next |-> None, ack |-> None, down |-> <<>>, up |-> <<>>]
+Linked(s)    == link[s] # NoLink
+Closed(s)    == [link EXCEPT ![s] = NoLink]
+\* The master's end of a connection whose other end is gone: it keeps counting it, and its mark.
+Leftover(s)  == [to |-> link[s].to, ack |-> link[s].ack]
+
+Connections(n) == Cardinality({s \in Node : link[s].to = n}) + Cardinality({x \in DOMAIN dead : dead[x].to = n})
+Marks(n)       == {link[s].ack : s \in {t \in Node : link[t].to = n}} \cup {dead[x].ack : x \in {y \in DOMAIN dead : dead[y].to = n}}
+\* Whose mark, live or left over, covers the offset o.
+Backers(n, o)  == {x \in DOMAIN dead : (dead[x].to = n /\ dead[x].ack >= o) \/ (x \in Node /\ (IF link[x].to = n THEN link[x].ack >= o ELSE FALSE))}
+Mark(n)        == IF AckPerConnection
+                  THEN CHOOSE k \in Marks(n) \cup {0} : \A j \in Marks(n) \cup {0} : j <= k
+                  ELSE pushMax[n]
+Replicated(n, o) == IF AckPerConnection THEN Cardinality(Backers(n, o)) >= AckCount ELSE pushMax[n] >= o
+\* isSlaveOK: somebody is connected, and the best mark is not too far behind.
+SlaveOk(n, o)    == Connections(n) > 0 /\ o - Mark(n) < FallBehind
+\* How far the writer of a connection may read.
+SendLimit(n)     == IF SendFlushedOnly THEN flushed[n] ELSE End(n)
+
+ServingMaster(n) == role[n] = "master" /\ up[n] = "up"
+ServingSlave(s)  == role[s] = "slave" /\ up[s] = "up"
+Waiting(m)       == status[m] \in {"waiting", "alone"}
+Fault(name)      == name \in Faults /\ faults < MaxFaults
+
+Init ==
+    /\ role = [n \in Node |-> IF n = FirstMaster THEN "master" ELSE "slave"]
+    /\ up = [n \in Node |-> "up"]
+    /\ log = [n \in Node |-> <<>>]
+    /\ base = [n \in Node |-> 0]
+    /\ flushed = [n \in Node |-> 0]
+    /\ durable = [n \in Node |-> 0]
+    /\ stale = [n \in Node |-> <<>>]
+    /\ link = [n \in Node |-> NoLink]
+    /\ dead = [x \in Node \cup {Stray} |-> NoLink]
+    /\ pushMax = [n \in Node |-> 0]
+    /\ status = [m \in Msg |-> "unsent"]
+    /\ at = [m \in Msg |-> None]
+    /\ leader = FirstMaster
+    /\ promoted = FALSE
+    /\ lostPower = {} /\ emptied = {} /\ retired = {} /\ falseAcks = {}
+    /\ faults = 0
+
+------------------------------------------------------------------------------
+\* The master, when a producer's message arrives: it appends the record, with padding and a new file
+\* when it does not fit, and decides whom the answer waits for.                        master_append
+MasterAppend(n, m) ==
+    LET room   == FileEnd(End(n)) - End(n)
+        pads   == IF room < RecordCells + EndBlank THEN room ELSE 0
+        offset == End(n) + pads
+    IN  /\ ServingMaster(n)
+        /\ status[m] = "unsent" /\ \A k \in Msg : k < m => status[k] # "unsent"
+        /\ log' = [log EXCEPT ![n] = @ \o [i \in 1..pads |-> Pad] \o <<FirstHalf(m), SecondHalf(m)>>]
+        /\ stale' = [stale EXCEPT ![n] = StaleAfter(n, pads + RecordCells)]
+        /\ at' = [at EXCEPT ![m] = offset]
+        /\ status' = [status EXCEPT ![m] = IF SyncRepl /\ ~SlaveOk(n, offset + RecordCells) THEN "alone" ELSE "waiting"]
+        /\ UNCHANGED <<role, up, base, flushed, durable, linkVars, histVars>>
+
+\* The master's flush thread, at any time: the log up to o is on the disk.              master_flush
+MasterFlush(n, o) ==
+    /\ ServingMaster(n)
+    /\ flushed[n] < o /\ o <= End(n)
+    /\ flushed' = [flushed EXCEPT ![n] = o]
+    /\ durable' = [durable EXCEPT ![n] = o]
+    /\ UNCHANGED <<role, up, log, base, stale, linkVars, putVars, histVars>>
+
+\* The master, when everything that the put waits for is there: the producer hears SEND_OK. If the
+\* answer rests on a slave that does not have the record, that is remembered as false; a slave that
+\* was there and whose loss nobody could have noticed yet is an excuse.                      ack_put
+AckPut(n, m) ==
+    /\ ServingMaster(n)
+    /\ status[m] = "waiting" /\ HasRecord(n, m)
+    /\ SyncFlush => EndOf(m) <= flushed[n]
+    /\ SyncRepl => Replicated(n, EndOf(m))
+    /\ status' = [status EXCEPT ![m] = "ok"]
+    /\ falseAcks' = IF SyncRepl /\ ~\E s \in Node \ {n} : HasRecord(s, m) \/ (dead[s].to = n /\ dead[s].ack >= EndOf(m))
+                    THEN falseAcks \cup {m} ELSE falseAcks
+    /\ UNCHANGED <<at, nodeVars, linkVars, leader, promoted, lostPower, emptied, retired, faults>>
+
+\* The master, when the wait is over without success: the producer hears which wait it was; the
+\* record stays. The slave's verdict hides the disk's.                                   timeout_put
+TimeoutPut(n, m) ==
+    /\ ServingMaster(n)
+    /\ Waiting(m) /\ HasRecord(n, m)
+    /\ \/ /\ status[m] = "alone"
+          /\ status' = [status EXCEPT ![m] = "no_slave"]
+       \/ /\ status[m] = "waiting" /\ SyncRepl /\ ~Replicated(n, EndOf(m))
+          /\ status' = [status EXCEPT ![m] = "slave_timeout"]
+       \/ /\ status[m] = "waiting" /\ SyncFlush /\ EndOf(m) > flushed[n]
+          /\ SyncRepl => Replicated(n, EndOf(m))
+          /\ status' = [status EXCEPT ![m] = "disk_timeout"]
+    /\ UNCHANGED <<at, nodeVars, linkVars, histVars>>
+
+\* A slave without a connection: opens one to a master that it knows.                        connect
+Connect(s, n) ==
+    /\ ServingSlave(s) /\ ~Linked(s)
+    /\ ServingMaster(n)
+    /\ link' = [link EXCEPT ![s] = FreshLink(n)]
+    /\ UNCHANGED <<dead, pushMax, nodeVars, putVars, histVars>>
+
+\* A slave, after connecting, after an append and every 5 s: it reports the end of its log. slave_report
+SlaveReport(s) ==
+    /\ ServingSlave(s) /\ Linked(s)
+    /\ Len(link[s].up) < Chan
+    /\ SlaveFlushesFirst => flushed[s] = End(s)
+    /\ link' = [link EXCEPT ![s].up = Append(@, End(s))]
+    /\ UNCHANGED <<dead, pushMax, nodeVars, putVars, histVars>>
+
+\* The master's reader: it takes the last of the k reports that have arrived. The first report of a
+\* connection is a request (0 means: begin at my last file); a later one beyond its own log makes it
+\* close, any other raises the marks.                                              master_read_report
+FirstPosition(n, v) == IF v # 0 THEN v
+                       ELSE IF StartAtMin THEN base[n] ELSE FileStart(End(n))
+MasterReadReport(s, k) ==
+    LET n     == link[s].to
+        v     == link[s].up[k]
+        first == link[s].request = None
+        acks  == ~(first /\ RequestIsNoAck)
+        rejected == v > End(n) /\ (~first \/ ValidateFirstReport)
+    IN  /\ Linked(s)
+        /\ k \in 1..Len(link[s].up)
+        /\ link' = IF rejected THEN Closed(s)
+                   ELSE [link EXCEPT ![s].up = SubSeq(@, k + 1, Len(@)),
+                                     ![s].request = IF first THEN v ELSE @,
+                                     ![s].next = IF first THEN FirstPosition(n, v) ELSE @,
+                                     ![s].ack = IF acks THEN v ELSE @]
+        /\ pushMax' = IF rejected \/ ~acks \/ AckPerConnection THEN pushMax ELSE [pushMax EXCEPT ![n] = Max(@, v)]
+        /\ UNCHANGED <<dead, nodeVars, putVars, histVars>>
+
+\* The master's writer: it sends the next piece of its log. A piece ends wherever the batch size cuts
+\* it, but never lies in two files; what retention has removed is not there to be sent.   master_send
+MasterSend(s, o) ==
+    LET n == link[s].to
+        from == link[s].next
+    IN  /\ Linked(s)
+        /\ from # None /\ base[n] <= from
+        /\ Len(link[s].down) < Chan
+        /\ from < o /\ o <= SendLimit(n) /\ o <= FileEnd(from)
+        /\ link' = [link EXCEPT ![s].down = Append(@, [from |-> from, body |-> SubSeq(log[n], from - base[n] + 1, o - base[n])]),
+                                ![s].next = o]
+        /\ UNCHANGED <<dead, pushMax, nodeVars, putVars, histVars>>
+
+\* The master's writer, after 5 s of silence: an empty piece at its position.       master_heartbeat
+MasterHeartbeat(s) ==
+    /\ Linked(s)
+    /\ link[s].next # None
+    /\ Len(link[s].down) < Chan
+    /\ link' = [link EXCEPT ![s].down = Append(@, [from |-> link[s].next, body |-> <<>>])]
+    /\ UNCHANGED <<dead, pushMax, nodeVars, putVars, histVars>>
+
+\* A slave, for each piece: at its own end it appends, anywhere else it closes the connection. An
+\* empty slave takes any position; its first file is the one that the position lies in.   slave_append
+SlaveAppend(s) ==
+    LET piece == Head(link[s].down)
+        fits  == End(s) = 0 \/ End(s) = piece.from
+    IN  /\ ServingSlave(s) /\ Linked(s)
+        /\ link[s].down # <<>>
+        /\ IF fits
+           THEN /\ link' = [link EXCEPT ![s].down = Tail(@)]
+                /\ base' = [base EXCEPT ![s] = IF End(s) = 0 THEN FileStart(piece.from) ELSE @]
+                /\ flushed' = [flushed EXCEPT ![s] = Max(@, base'[s])]
+                /\ durable' = [durable EXCEPT ![s] = Max(@, base'[s])]
+                /\ log' = [log EXCEPT ![s] = @ \o piece.body]
+                /\ stale' = [stale EXCEPT ![s] = StaleAfter(s, Len(piece.body))]
+           ELSE /\ link' = Closed(s)
+                /\ UNCHANGED <<base, flushed, durable, log, stale>>
+        /\ UNCHANGED <<role, up, dead, pushMax, putVars, histVars>>
+
+\* A slave's flush thread: nobody waits for it.                                          slave_flush
+SlaveFlush(s, o) ==
+    /\ ServingSlave(s)
+    /\ flushed[s] < o /\ o <= End(s)
+    /\ flushed' = [flushed EXCEPT ![s] = o]
+    /\ durable' = [durable EXCEPT ![s] = o]
+    /\ UNCHANGED <<role, up, log, base, stale, linkVars, putVars, histVars>>
+
+\* The network: a connection breaks and everything in flight is lost. The slave notices; the master
+\* may go on believing in it for a while.                                             (environment)
+Disconnect(s, noticed) ==
+    /\ Fault("Disconnect")
+    /\ Linked(s)
+    /\ noticed \/ dead[s] = NoLink
+    /\ dead' = IF noticed THEN dead ELSE [dead EXCEPT ![s] = Leftover(s)]
+    /\ link' = Closed(s)
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<pushMax, nodeVars, putVars, leader, promoted, lostPower, emptied, retired, falseAcks>>
+
+\* The master, 20 s after the last report: it drops a connection that nobody uses.  master_close_link
+MasterCloseLink(x) ==
+    /\ dead[x] # NoLink
+    /\ dead' = [dead EXCEPT ![x] = NoLink]
+    /\ UNCHANGED <<link, pushMax, nodeVars, putVars, histVars>>
+
+\* A stranger (a health check, a slave of another cluster): connects and sends a number. (environment)
+StrayReport(n, v) ==
+    /\ Fault("StrayReport")
+    /\ ServingMaster(n) /\ dead[Stray] = NoLink
+    /\ IF ValidateFirstReport /\ v > End(n)
+       THEN UNCHANGED <<dead, pushMax>>
+       ELSE /\ dead' = [dead EXCEPT ![Stray] = [to |-> n, ack |-> IF RequestIsNoAck THEN None ELSE v]]
+            /\ pushMax' = IF RequestIsNoAck \/ AckPerConnection THEN pushMax ELSE [pushMax EXCEPT ![n] = Max(@, v)]
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<link, nodeVars, putVars, leader, promoted, lostPower, emptied, retired, falseAcks>>
+
+------------------------------------------------------------------------------
+\* What every end of a master's process has in common: its connections are gone, its mark is 0 when it
+\* comes back, and the producers that wait will never know.
+ForgetMaster(n) ==
+    /\ link' = [s \in Node |-> IF link[s].to = n THEN NoLink ELSE link[s]]
+    /\ dead' = [x \in DOMAIN dead |-> IF dead[x].to = n THEN NoLink ELSE dead[x]]
+    /\ pushMax' = [pushMax EXCEPT ![n] = 0]
+    /\ status' = [m \in Msg |-> IF Waiting(m) /\ HasRecord(n, m) THEN "unknown" ELSE status[m]]
+    /\ at' = at
+
+\* What a power loss leaves of n's log when the first lost cell is the one at offset o: the bytes in
+\* front of it, and perhaps later ones behind a hole.
+LosePages(n, o) ==
+    LET kept  == o - base[n]
+        disk  == log[n] \o stale[n]
+        later == SubSeq(disk, kept + 2, Len(disk))
+    IN  /\ durable[n] <= o /\ o <= End(n)
+        /\ log' = [log EXCEPT ![n] = SubSeq(@, 1, kept)]
+        /\ flushed' = [flushed EXCEPT ![n] = durable[n]]
+        /\ \/ stale' = [stale EXCEPT ![n] = <<>>]
+           \/ PagesSurvive /\ later # <<>> /\ stale' = [stale EXCEPT ![n] = <<Hole>> \o later]
+        /\ UNCHANGED <<durable, base>>
+
+\* What recovery makes of n's disk: it keeps complete records and moves the end of the log there.
+\* Believing that all of it is flushed is a wish, unless it flushes first.
+Recover(n) ==
+    LET disk  == log[n] \o stale[n]
+        valid == ValidLen(disk, 0)
+    IN  /\ log' = [log EXCEPT ![n] = SubSeq(disk, 1, valid)]
+        /\ stale' = [stale EXCEPT ![n] = IF ZeroTailOnTruncate THEN <<>> ELSE SubSeq(disk, valid + 1, Len(disk))]
+        /\ flushed' = [flushed EXCEPT ![n] = base[n] + valid]
+        /\ durable' = [durable EXCEPT ![n] = IF FlushOnRecovery THEN base[n] + valid ELSE Min(@, base[n] + valid)]
+        /\ UNCHANGED base
+
+Empty(n) ==
+    /\ log' = [log EXCEPT ![n] = <<>>]
+    /\ base' = [base EXCEPT ![n] = 0]
+    /\ flushed' = [flushed EXCEPT ![n] = 0]
+    /\ durable' = [durable EXCEPT ![n] = 0]
+    /\ stale' = [stale EXCEPT ![n] = <<>>]
+
+\* The master's process dies; what it has written survives.                            (environment)
+MasterCrash(n) ==
+    /\ Fault("MasterCrash")
+    /\ ServingMaster(n)
+    /\ up' = [up EXCEPT ![n] = "down"]
+    /\ ForgetMaster(n)
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<role, log, base, flushed, durable, stale, leader, promoted, lostPower, emptied, retired, falseAcks>>
+
+\* The master's machine loses power: its log ends somewhere behind what was durable.   (environment)
+MasterPowerLoss(n, o) ==
+    /\ Fault("MasterPowerLoss")
+    /\ role[n] = "master" /\ up[n] # "gone"
+    /\ LosePages(n, o)
+    /\ up' = [up EXCEPT ![n] = "down"]
+    /\ ForgetMaster(n)
+    /\ lostPower' = lostPower \cup {n}
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<role, leader, promoted, emptied, retired, falseAcks>>
+
+\* The master's disk is lost; nobody starts a master on an empty disk.                 (environment)
+MasterDiskLoss(n) ==
+    /\ Fault("MasterDiskLoss")
+    /\ role[n] = "master" /\ up[n] # "gone"
+    /\ Empty(n)
+    /\ up' = [up EXCEPT ![n] = "gone"]
+    /\ ForgetMaster(n)
+    /\ emptied' = emptied \cup {n}
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<role, leader, promoted, lostPower, retired, falseAcks>>
+
+\* The master starts again on its disk.                                               master_restart
+MasterRestart(n) ==
+    /\ role[n] = "master" /\ up[n] = "down"
+    /\ Recover(n)
+    /\ up' = [up EXCEPT ![n] = "up"]
+    /\ UNCHANGED <<role, linkVars, putVars, histVars>>
+
+\* A slave's process dies; the master sees the end of the connection.                  (environment)
+SlaveCrash(s) ==
+    /\ Fault("SlaveCrash")
+    /\ ServingSlave(s)
+    /\ up' = [up EXCEPT ![s] = "down"]
+    /\ link' = Closed(s)
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<role, log, base, flushed, durable, stale, dead, pushMax, putVars, leader, promoted, lostPower, emptied, retired, falseAcks>>
+
+\* A slave's machine loses power; the master sees nothing.                             (environment)
+SlavePowerLoss(s, o) ==
+    /\ Fault("SlavePowerLoss")
+    /\ role[s] = "slave" /\ up[s] # "gone"
+    /\ LosePages(s, o)
+    /\ up' = [up EXCEPT ![s] = "down"]
+    /\ dead' = IF Linked(s) THEN [dead EXCEPT ![s] = Leftover(s)] ELSE dead
+    /\ link' = Closed(s)
+    /\ lostPower' = lostPower \cup {s}
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<role, pushMax, putVars, leader, promoted, emptied, retired, falseAcks>>
+
+\* A slave starts again, on its disk or on a new one.                                  slave_restart
+SlaveRestart(s) ==
+    /\ role[s] = "slave" /\ up[s] # "up"
+    /\ Recover(s)
+    /\ up' = [up EXCEPT ![s] = "up"]
+    /\ UNCHANGED <<role, linkVars, putVars, histVars>>
+
+\* The master's retention: the oldest file goes, whether or not every slave has it. (Nobody waits as
+\* long as a file lives.)                                                                expire_file
+ExpireFile(n) ==
+    LET first == base[n] + FileSize
+        old   == {m \in Msg : HasRecord(n, m) /\ at[m] < first}
+    IN  /\ Fault("ExpireFile")
+        /\ ServingMaster(n)
+        /\ first <= FileStart(End(n) - 1)
+        /\ \A m \in old : ~Waiting(m)
+        /\ base' = [base EXCEPT ![n] = first]
+        /\ log' = [log EXCEPT ![n] = SubSeq(@, FileSize + 1, Len(@))]
+        /\ flushed' = [flushed EXCEPT ![n] = Max(@, first)]
+        /\ durable' = [durable EXCEPT ![n] = Max(@, first)]
+        /\ retired' = retired \cup old
+        /\ faults' = faults + 1
+        /\ UNCHANGED <<role, up, stale, linkVars, putVars, leader, promoted, lostPower, emptied, falseAcks>>
+
+\* An operator, when the master is down: a slave is started again as the master. What becomes of the
+\* old one is the operator's business; nothing in the protocol prevents it from coming back as it was.
+Promote(s) ==                                                                        \* (environment)
+    /\ Fault("Promote")
+    /\ ServingSlave(s)
+    /\ up[leader] # "up"
+    /\ PromoteLongest => \A t \in Node : role[t] = "slave" /\ up[t] # "gone" => End(t) <= End(s)
+    /\ role' = [n \in Node |-> IF n = s THEN "master" ELSE IF n = leader /\ OldMasterBecomes # "master" THEN "slave" ELSE role[n]]
+    /\ LET disk  == log[s] \o stale[s]
+           valid == ValidLen(disk, 0)
+           wiped(n) == n = leader /\ OldMasterBecomes = "wiped"
+       IN  /\ log' = [n \in Node |-> IF n = s THEN SubSeq(disk, 1, valid) ELSE IF wiped(n) THEN <<>> ELSE log[n]]
+           /\ base' = [n \in Node |-> IF wiped(n) THEN 0 ELSE base[n]]
+           /\ flushed' = [n \in Node |-> IF n = s THEN base[s] + valid ELSE IF wiped(n) THEN 0 ELSE flushed[n]]
+           /\ durable' = [n \in Node |-> IF n = s THEN IF FlushOnRecovery THEN base[s] + valid ELSE Min(durable[s], base[s] + valid)
+                                         ELSE IF wiped(n) THEN 0 ELSE durable[n]]
+           /\ stale' = [n \in Node |-> IF n = s THEN IF ZeroTailOnTruncate THEN <<>> ELSE SubSeq(disk, valid + 1, Len(disk))
+                                       ELSE IF wiped(n) THEN <<>> ELSE stale[n]]
+    /\ emptied' = IF OldMasterBecomes = "wiped" THEN emptied \cup {leader} ELSE emptied
+    /\ link' = Closed(s)
+    /\ leader' = s
+    /\ promoted' = TRUE
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<up, dead, pushMax, putVars, lostPower, retired, falseAcks>>
+
+\* An operator (repair of W-A5, W-A6): a slave that cannot follow its master is emptied. (environment)
+Stuck(s) ==
+    IF Linked(s) /\ link[s].next # None THEN link[s].next < base[leader] \/ link[s].next > End(leader)
+    ELSE End(s) # 0 /\ (End(s) < base[leader] \/ End(s) > End(leader))
+WipeSlave(s) ==
+    /\ WipeStuck
+    /\ ServingSlave(s) /\ ServingMaster(leader)
+    /\ Stuck(s)
+    /\ Empty(s)
+    /\ link' = Closed(s)
+    /\ emptied' = emptied \cup {s}
+    /\ UNCHANGED <<role, up, dead, pushMax, putVars, leader, promoted, lostPower, retired, falseAcks, faults>>
+
+------------------------------------------------------------------------------
+FarAway == FileSize * (MaxMsgs + 1)     \* a number that no log of the model reaches
+\* Where the next piece may end, and what a stranger may say: the interesting numbers.
+NextPieces(s)   == IF Linked(s) THEN (link[s].next + 1)..End(link[s].to) ELSE {}
+StrayNumbers(n) == {End(n), FarAway}
+
+Next ==
+    \/ \E n \in Node, m \in Msg : MasterAppend(n, m) \/ AckPut(n, m) \/ TimeoutPut(n, m)
+    \/ \E n \in Node : MasterFlush(n, End(n)) \/ SlaveFlush(n, End(n))
+    \/ \E s \in Node, n \in Node : Connect(s, n)
+    \/ \E s \in Node : SlaveReport(s) \/ SlaveAppend(s) \/ MasterHeartbeat(s)
+    \/ \E s \in Node, k \in 1..Chan : MasterReadReport(s, k)
+    \/ \E s \in Node : \E o \in NextPieces(s) : MasterSend(s, o)
+    \/ \E s \in Node, noticed \in BOOLEAN : Disconnect(s, noticed)
+    \/ \E x \in Node \cup {Stray} : MasterCloseLink(x)
+    \/ \E n \in Node : \E v \in StrayNumbers(n) : StrayReport(n, v)
+    \/ \E n \in Node : MasterCrash(n) \/ MasterDiskLoss(n) \/ MasterRestart(n)
+    \/ \E n \in Node : SlaveCrash(n) \/ SlaveRestart(n) \/ ExpireFile(n) \/ Promote(n) \/ WipeSlave(n)
+    \/ \E n \in Node : \E o \in durable[n]..End(n) : MasterPowerLoss(n, o) \/ SlavePowerLoss(n, o)
+
+Spec == Init /\ [][Next]_vars
+
+\* What the live parts of a cluster keep doing. The writer shares its turn with heartbeats, so it needs
+\* the strong form.
+Fairness ==
+    /\ \A n \in Node : WF_vars(MasterRestart(n)) /\ WF_vars(SlaveRestart(n)) /\ WF_vars(MasterFlush(n, End(n)))
+                       /\ WF_vars(SlaveFlush(n, End(n)))
+    /\ \A s \in Node : WF_vars(\E n \in Node : Connect(s, n)) /\ WF_vars(SlaveReport(s)) /\ WF_vars(SlaveAppend(s))
+    /\ \A s \in Node : WF_vars(\E k \in 1..Chan : MasterReadReport(s, k)) /\ SF_vars(\E o \in NextPieces(s) : MasterSend(s, o))
+    /\ \A s \in Node : WF_vars(WipeSlave(s))
+    /\ \A m \in Msg : WF_vars(\E n \in Node : AckPut(n, m) \/ TimeoutPut(n, m))
+
+FairSpec == Spec /\ Fairness
+
+------------------------------------------------------------------------------
+\* Safety.
+Statuses == {"unsent", "waiting", "alone", "ok", "no_slave", "slave_timeout", "disk_timeout", "unknown"}
+Offsets  == 0..FarAway
+TypeOK ==
+    /\ \A n \in Node : role[n] \in {"master", "slave"} /\ up[n] \in {"up", "down", "gone"}
+    /\ \A n \in Node : base[n] \in Offsets /\ base[n] % FileSize = 0
+    /\ \A n \in Node : durable[n] \in Offsets /\ flushed[n] \in Offsets /\ pushMax[n] \in Offsets
+    /\ \A m \in Msg : status[m] \in Statuses /\ at[m] \in Offsets \cup {None}
+    /\ \A s \in Node : Linked(s) => ServingSlave(s) /\ ServingMaster(link[s].to)
+    /\ \A x \in DOMAIN dead : dead[x] # NoLink => ServingMaster(dead[x].to)
+    /\ leader \in Node
+
+\* Nobody counts as flushed, or really has on disk, what it has not written.
+MarksInOrder == \A n \in Node : base[n] <= durable[n] /\ durable[n] <= flushed[n] /\ flushed[n] <= End(n)
+
+\* No log holds a record that nobody sent: every first half is followed by its own second half.
+NoInvention ==
+    \A n \in Node : \A i \in 1..Len(log[n]) :
+        LET c == log[n][i] IN
+        /\ c # Hole
+        /\ IsFirst(c) => status[c \div 2] # "unsent" /\ (i < Len(log[n]) => log[n][i + 1] = c + 1)
+        /\ IsSecond(c) => i > 1 /\ log[n][i - 1] = c - 1
+
+\* No log has a hole or a shift: every record lies where its master put it, padding ends files.
+SlaveContiguous ==
+    \A n \in Node : \A i \in 1..Len(log[n]) :
+        LET c == log[n][i]
+            o == base[n] + i - 1
+        IN  /\ IsFirst(c) => o = at[c \div 2]
+            /\ c = Pad => FileEnd(o) - o < RecordCells + EndBlank
+
+\* A slave's log equals the master's at every offset that both hold.
+PrefixReplica ==
+    \A s \in Node : \A o \in Offsets : Holds(s, o) /\ Holds(leader, o) => CellAt(s, o) = CellAt(leader, o)
+
+\* Nobody has more than the master.
+SlaveNeverAhead == up[leader] # "gone" => \A s \in Node : End(s) <= End(leader)
+
+\* At a replicated acknowledgement a slave held that very message.
+NoFalseAck == falseAcks = {}
+
+\* With sync flush nothing is acknowledged that the acknowledging master could lose by a power loss.
+DurableAck == SyncFlush /\ ~promoted /\ up[leader] # "gone" => \A m \in Msg \ retired : status[m] = "ok" => HasRecord(leader, m) /\ EndOf(m) <= durable[leader]
+
+\* Every piece in flight lies inside one file.
+FrameWithinFile ==
+    \A s \in Node : Linked(s) =>
+        \A i \in 1..Len(link[s].down) :
+            LET f == link[s].down[i] IN f.body # <<>> => f.from + Len(f.body) <= FileEnd(f.from)
+
+\* The reports in flight, and those that were read, were true when they were made.
+ReportsHonest ==
+    \A s \in Node : Linked(s) => /\ link[s].ack <= End(s)
+                                 /\ \A i \in 1..Len(link[s].up) : link[s].up[i] <= End(s)
+
+\* The master's three numbers of a connection, in the order that the code asserts.
+LinkInOrder ==
+    \A s \in Node : Linked(s) /\ link[s].request # None =>
+        /\ link[s].request <= link[s].next
+        /\ link[s].ack <= link[s].next
+        /\ link[s].next <= End(link[s].to)
+
+\* A slave that is level with its master holds everything that its master holds.
+FullCopy == \A s \in Node : End(s) = End(leader) /\ ServingMaster(leader) => base[s] <= base[leader]
+
+\* One master of the name.
+OneMaster == Cardinality({n \in Node : ServingMaster(n)}) <= 1
+
+\* The table of promises: does the mode cover what has happened so far?
+\*   the first master goes on    what it acknowledged is there, unless it lost power without sync flush
+\*   a slave was promoted        what was acknowledged by every slave is there, unless the promoted one
+\*                               lost power (its flush is nobody's business) or was emptied
+Promised ==
+    /\ IF promoted
+       THEN /\ SyncRepl
+            /\ AckCount >= Cardinality(Node) - 1 \/ PromoteLongest
+            /\ leader \notin emptied
+            /\ leader \notin lostPower \/ (SyncFlush /\ SlaveFlushesFirst)
+       ELSE leader \notin lostPower \/ SyncFlush
+    /\ Cardinality({n \in Node : role[n] = "master"}) = 1
+Acked == {m \in Msg : status[m] = "ok"} \ (retired \cup falseAcks)
+
+\* What was acknowledged is never lost, whatever happens: the wish.
+AckedNeverLost == up[leader] # "gone" => Acked \subseteq Content(leader)
+\* What was acknowledged survives every fault that the mode covers: the promise.
+AckedSurvives == Promised => AckedNeverLost
+\* What was acknowledged is in the log of a promoted slave.
+AckedAfterPromote == promoted => AckedNeverLost
+\* With sync replication and at most one fault an acknowledged message is somewhere.
+AckedSomewhere == SyncRepl /\ faults <= 1 => Acked \subseteq UNION {Content(n) : n \in Node}
+
+\* Recovery adds nothing: what was cut off, or lay behind the end, stays away (W-A12).
+NoGhost == [][\A n \in Node : up[n] = "down" /\ up'[n] = "up" => Len(log'[n]) <= Len(log[n])]_vars
+
+\* What a consumer could see on the master stays, except for retention and failover (W-A8).
+Visible(m) == HasRecord(leader, m) /\ (ServeFlushedOnly => EndOf(m) <= flushed[leader])
+VisibleStays == [][\A m \in Msg : Visible(m) /\ leader' = leader => Visible(m)' \/ m \in retired']_vars
+
+------------------------------------------------------------------------------
+\* Liveness: faults and messages are finite.
+CaughtUp == \A s \in Node : role[s] = "slave" => End(s) = End(leader) /\ base[s] <= base[leader]
+CatchUp  == <>[]CaughtUp
+PutResolves == \A m \in Msg : Waiting(m) ~> ~Waiting(m)
+
+------------------------------------------------------------------------------
+\* What a client sees: the messages that it can read, and the answers.
+Answer(m) == CASE status[m] = "unsent" -> "unsent"
+               [] Waiting(m) -> "pending"
+               [] status[m] = "ok" /\ m \notin falseAcks -> "ok"
+               [] OTHER -> "no_promise"
+Abstract == INSTANCE HaReplicationAbstract WITH
+    Msg <- Msg,
+    readable <- Readable(leader),
+    answer <- [m \in Msg |-> Answer(m)],
+    expired <- retired,
+    covered <- Promised /\ up[leader] # "gone"
+Refines == Abstract!Spec
+==============================================================================
