@@ -33,6 +33,7 @@ CONSTANTS
     Node,                \* the brokers of one broker name
     FirstMaster,         \* who is master at the beginning
     Stray,               \* somebody on the port who is no slave of ours
+    Nobody,              \* the other end of no connection
     MaxMsgs,             \* messages that producers send
     MaxFaults,           \* how many of the actions named in Faults may happen
     Faults,              \* names of the environment's actions that may happen
@@ -87,7 +88,7 @@ vars == <<role, up, log, base, flushed, durable, stale, link, dead, pushMax, sta
 
 Msg    == 1..MaxMsgs
 None   == -1
-NoLink == [to |-> None]
+NoLink == [to |-> Nobody]
 Min(a, b) == IF a < b THEN a ELSE b
 Max(a, b) == IF a > b THEN a ELSE b
 

@@ -447,8 +447,8 @@ NoSkippedOffset ==
 
 \* No two consumers trust the same queue at the same time.
 OneOwnerPerQueue == \A q \in Queue : Cardinality({p \in Process : Live(p) /\ trust[p][q]}) <= 1
-\* What a client trusts, its broker has lent to it.
-TrustIsBacked == \A p \in Process, q \in Queue : Live(p) /\ trust[p][q] => loan[q] = Id(p)
+\* What a client trusts, its broker has lent to it, unless it has forgotten all loans.
+TrustIsBacked == \A p \in Process, q \in Queue : Live(p) /\ trust[p][q] /\ HomeOf(q) \notin restarted => loan[q] = Id(p)
 \* No two listeners have messages of the same queue at the same time (orderly).
 OneListenerPerQueue == Orderly => \A q \in Queue : Cardinality({p \in Process : Live(p) /\ running[p][q] # {}}) <= 1
 \* A listener gets a message only when all older ones are done (orderly).
@@ -457,6 +457,11 @@ OrderlyInOrder ==
                                                /\ \A o \in running[p][q] : ConsumedTo(q, o)
 \* No two consumers have a queue in their tables at the same time. (Not promised: see W-01.)
 OneTablePerQueue == \A q \in Queue : Cardinality({p \in Process : own[p][q] = "yes"}) <= 1
+
+\* The same, when every client has just read the list of some broker and acted on it.
+OneTableWhenViewsFresh ==
+    (\A p \in Process : alive[p] = "up" => /\ \E b \in Broker : view[p] = members[b]
+                                           /\ \A q \in Queue : own[p][q] # "no" => q \in Share(p)) => OneTablePerQueue
 
 \* A committed offset falls only by an explicit reset.
 CommittedOffsetMonotone == [][\A q \in Queue : committed'[q] < committed[q] => resets' > resets]_vars

@@ -221,7 +221,13 @@ HA_REPLICATION: Final = Protocol(
         Action(
             "Disconnect",
             By.ENVIRONMENT,
-            "The connection breaks and everything in flight is lost.",
+            "The connection breaks and everything in flight is lost; the master may not notice.",
+            ("incarnation", "noticed"),
+        ),
+        Action(
+            "MasterCloseLink",
+            By.NODE,
+            "The master drops a connection on which nobody reports any more.",
             ("incarnation",),
         ),
         Action(
@@ -239,6 +245,7 @@ HA_REPLICATION: Final = Protocol(
         Action("SlaveRestart", By.NODE, "A slave recovers its log.", ("max_offset",)),
         Action("ExpireFile", By.NODE, "The oldest file of the log is removed.", ("file_offset", "min_offset")),
         Action("Promote", By.ENVIRONMENT, "An operator makes a slave the master.", ("max_offset",)),
+        Action("WipeSlave", By.ENVIRONMENT, "An operator empties a slave that cannot follow its master."),
     ),
     invariants=(
         Invariant(
@@ -248,7 +255,17 @@ HA_REPLICATION: Final = Protocol(
         Invariant("NoInvention", "No log holds a message that was not sent."),
         Invariant("PrefixReplica", "A slave's log equals the master's at every offset that both hold."),
         Invariant("SlaveContiguous", "A slave's log has no hole."),
+        Invariant("SlaveNeverAhead", "No slave's log is longer than the master's."),
         Invariant("NoFalseAck", "At a replicated acknowledgement a slave holds that very message."),
+        Invariant(
+            "DurableAck", "With sync flush an acknowledged message is durable on the master that acknowledged it."
+        ),
+        Invariant("ReportsHonest", "A slave never reports more than it holds."),
+        Invariant("FrameWithinFile", "A piece of the log in flight never lies in two files."),
+        Invariant("FullCopy", "A slave that is level with its master holds everything that the master holds."),
+        Invariant("OneMaster", "One broker of a name serves as master."),
+        Invariant("NoGhost", "Recovery brings back nothing that lay behind the end of the log."),
+        Invariant("VisibleStays", "What consumers could see on the master is not taken back by a restart."),
         Invariant("CatchUp", "Without further faults a slave gets the whole log.", liveness=True),
         Invariant("PutResolves", "Every put is answered.", liveness=True),
     ),
@@ -395,16 +412,20 @@ REBALANCE: Final = Protocol(
         Action("RemoveMember", By.NODE, "A broker removes a member: closed channel or missing heartbeats."),
         Action("ConsumerDeath", By.ENVIRONMENT, "A consumer dies without a word."),
         Action("ConsumerPause", By.ENVIRONMENT, "A consumer stops for longer than the others' patience."),
-        Action("LoseCommit", By.ENVIRONMENT, "A commit is lost on its way."),
+        Action("ConsumerResume", By.ENVIRONMENT, "It goes on where it was, with what it had."),
+        Action("LoseCommit", By.ENVIRONMENT, "A commit is lost on its way.", ("offset",)),
         Action(
             "RestartBroker",
             By.ENVIRONMENT,
             "A broker restarts: loans and members forgotten, offsets from the file.",
         ),
         Action("ResetOffset", By.ENVIRONMENT, "An operator moves the committed offset.", ("before", "after")),
+        Action("ProduceMessage", By.ENVIRONMENT, "A producer's message reaches a queue.", ("queue_offset",)),
     ),
     invariants=(
         Invariant("OneOwnerPerQueue", "No two consumers trust the same queue at the same time (orderly)."),
+        Invariant("OneListenerPerQueue", "No two listeners have messages of a queue at the same time (orderly)."),
+        Invariant("OrderlyInOrder", "A listener gets a message when all older ones of its queue are done (orderly)."),
         Invariant("NoSkippedOffset", "No message is passed that was neither consumed nor handed to retry."),
         Invariant("CommittedOffsetNeverAhead", "Every message below the committed offset was consumed."),
         Invariant("CommittedOffsetMonotone", "A committed offset falls only by an explicit reset."),

@@ -1,0 +1,4 @@
+---- MODULE SIMHaReplication ----
+(* HaReplication with larger bounds, for long random walks. *)
+EXTENDS HaReplication
+====

@@ -1,0 +1,4 @@
+---- MODULE SIMRebalance ----
+(* Rebalance with larger bounds, for long random walks. *)
+EXTENDS Rebalance
+====
