@@ -635,9 +635,9 @@ AckedSomewhere == SyncRepl /\ faults <= 1 => Acked \subseteq UNION {Content(n) :
 \* Recovery adds nothing: what was cut off, or lay behind the end, stays away (W-A12).
 NoGhost == [][\A n \in Node : up[n] = "down" /\ up'[n] = "up" => Len(log'[n]) <= Len(log[n])]_vars
 
-\* What a consumer could see on the master stays, except for retention and failover (W-A8).
+\* What a consumer could see on the master stays, except for retention, a lost disk and failover (W-A8).
 Visible(m) == HasRecord(leader, m) /\ (ServeFlushedOnly => EndOf(m) <= flushed[leader])
-VisibleStays == [][\A m \in Msg : Visible(m) /\ leader' = leader => Visible(m)' \/ m \in retired']_vars
+VisibleStays == [][\A m \in Msg : Visible(m) /\ leader' = leader /\ up'[leader] # "gone" => Visible(m)' \/ m \in retired']_vars
 
 ------------------------------------------------------------------------------
 \* Liveness: faults and messages are finite.

@@ -401,13 +401,14 @@ Next ==
 
 Spec == Init /\ [][Next]_vars
 
-\* What clients and brokers keep doing. A queue's lock may be refused any number of times before it is
-\* free, hence the strong form.
+\* What clients and brokers keep doing. A lock may be refused, or its trust run out, any number of times
+\* before the queue is taken, hence the strong form.
 ClientsKeepGoing ==
     /\ \A p \in Process, b \in Broker : WF_vars(Heartbeat(p, b)) /\ WF_vars(ViewRefresh(p, b))
-    /\ \A p \in Process, q \in Queue : WF_vars(ReleaseQueue(p, q)) /\ WF_vars(AcquireQueue(p, q, TRUE)) /\ SF_vars(LockQueue(p, q, TRUE))
+    /\ \A p \in Process, q \in Queue : WF_vars(ReleaseQueue(p, q)) /\ SF_vars(AcquireQueue(p, q, TRUE)) /\ SF_vars(LockQueue(p, q, TRUE))
     /\ \A p \in Process, q \in Queue : WF_vars(\E o \in Offset : ConsumeFinish(p, q, o, TRUE))
     /\ \A p \in Process : WF_vars(ConsumerResume(p))
+    /\ \A p \in Process, q \in Queue : WF_vars(own[p][q] = "no" /\ q \notin Share(p) /\ TrustExpire(p, q))   \* nobody renews it
     /\ \A q \in Queue : SF_vars(LoanExpire(q))
     /\ WF_vars(\E u \in unlocks : UnlockQueue(u))
 BrokersNotice == \A p \in Process, b \in Broker : WF_vars(alive[p] # "up" /\ RemoveMember(b, p))
