@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.errors import DiskFull
+from refmq.errors import DiskFailed, DiskFull
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import Choose, harshest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
@@ -120,3 +121,29 @@ def test_a_full_disk_changes_nothing() -> None:
     assert read_text_file(disk, PATH) == b"old"
     replace(disk, b"new")
     assert read_text_file(disk, PATH) == b"new"
+
+
+@pytest.mark.parametrize("operation", range(8))
+def test_a_save_that_succeeds_after_a_failed_flush_is_durable(operation: int) -> None:
+    """Whichever flush of the first attempt fails, and whether or not its name was in place already."""
+    disk = new_disk()
+    disk.inject(Fault.FLUSH_FAILS, operation)
+    with contextlib.suppress(DiskFailed):
+        replace(disk, b"content")
+    disk.cancel_faults()
+    try:
+        replace(disk, b"content")
+    except DiskFailed:
+        return  # a directory whose flush failed fails for ever: nothing was promised
+    assert read_text_file(disk.after_power_loss(harshest), PATH) == b"content"
+
+
+@pytest.mark.parametrize("operation", range(8))
+def test_a_save_of_what_an_earlier_life_left_is_durable(operation: int) -> None:
+    disk = new_disk()
+    disk.crash_at(operation)
+    with contextlib.suppress(SimulatedCrash):
+        replace(disk, b"content")
+    disk = disk.after_process_crash()
+    replace(disk, b"content")
+    assert read_text_file(disk.after_power_loss(harshest), PATH) == b"content"

@@ -29,6 +29,13 @@ async def replace_text_file(disk: Disk, path: str, content: bytes) -> None:
     """Replace the content in one step and keep the previous one as a backup. Never call it twice at a time."""
     previous = read_text_file(disk, path)
     if previous == content:
+        # A save that failed, or a life that ended, may have left the name without making it durable.
+        file = disk.open(path)
+        try:
+            await file.flush()
+        finally:
+            file.close()
+        await _flush_directories(disk, path)
         return
     if previous:
         await _write_under_name(disk, f"{path}.bak", previous)
@@ -37,8 +44,6 @@ async def replace_text_file(disk: Disk, path: str, content: bytes) -> None:
 
 async def _write_under_name(disk: Disk, path: str, content: bytes) -> None:
     temporary = f"{path}.tmp"
-    directory, _, _ = path.rpartition("/")
-    changed = [directory, *_parents_of_missing(disk, directory)]
     if disk.exists(temporary):
         disk.remove(temporary)  # left by a crash
     file = disk.create(temporary, len(content))
@@ -49,14 +54,12 @@ async def _write_under_name(disk: Disk, path: str, content: bytes) -> None:
     finally:
         file.close()
     disk.rename(temporary, path)
-    for each in changed:
-        await disk.flush_directory(each)
+    await _flush_directories(disk, path)
 
 
-def _parents_of_missing(disk: Disk, directory: str) -> list[str]:
-    """The directories in which a name will appear when ``directory`` is made: they have to be flushed as well."""
-    parents = []
-    while directory and not disk.exists(directory):
+async def _flush_directories(disk: Disk, path: str) -> None:
+    """Makes the name of a file durable, and those of its directories: who made them may not have lived to do it."""
+    directory = path
+    while directory:
         directory, _, _ = directory.rpartition("/")
-        parents.append(directory)
-    return parents
+        await disk.flush_directory(directory)
