@@ -460,9 +460,10 @@ ANOMALIES: Final = (
     Invariant("SkippedPoll", "A pull brings every message in the stretch that it passes."),
     Invariant("NonmonotonicPoll", "The messages of a pull rise, and it never leads back."),
     Invariant("AbortedRead", "A message whose sending surely failed is never consumed."),
+    Invariant("HeldPullWakes", "A pull that waits is answered as soon as its message is in the queue."),
 )
-"""The families of Jepsen's kafka workload, for queues, as the promises that they break. They are about what clients
-see, so no specification has them; "lost write" is AckedSurvives and has its name."""
+"""What clients see and no specification has: the families of Jepsen's kafka workload for queues, as the promises that
+they break ("lost write" is AckedSurvives and has its name), and the promise of long polling."""
 
 FIELDS: Final = {
     action.name: action.fields for actions in (*(each.actions for each in PROTOCOLS), NAMESERVER) for action in actions

@@ -18,7 +18,7 @@ from refmq.verify.oracles.messages import (
     no_invention,
     queue_matches_log,
 )
-from refmq.verify.oracles.polls import never_serve_unflushed, nonmonotonic_poll, skipped_poll
+from refmq.verify.oracles.polls import held_pull_wakes, never_serve_unflushed, nonmonotonic_poll, skipped_poll
 from refmq.verify.oracles.transactions import (
     committed_once,
     committed_visible,
@@ -46,6 +46,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "SkippedPoll": skipped_poll,
     "NonmonotonicPoll": nonmonotonic_poll,
     "AbortedRead": aborted_read,
+    "HeldPullWakes": held_pull_wakes,
 }
 """Promise -> the function that judges it."""
 

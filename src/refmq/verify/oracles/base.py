@@ -71,6 +71,8 @@ class Promises:
     """An acknowledged message survives a power loss. Without it, only what `FlushLog` has covered does."""
     settled: bool = True
     """The lines end with a quiet time in which everything that should happen in the end has happened."""
+    calm: bool = False
+    """Nothing disturbed the cluster, so what should happen at once has to happen at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +163,25 @@ class Power:
     def __init__(self, promises: Promises) -> None:
         self._promises = promises
         self._flushed_to: dict[str, int] = {}
+        self._losses: dict[str, tuple[int, int]] = {}
+        self._begun: Remembered[tuple[str, int], int] = Remembered()
 
-    def feed(self, line: Line) -> tuple[str, int] | None:
+    def feed(self, number: int, line: Line) -> tuple[str, int] | None:
         """The broker, and the physical offset from which on its log is forgiven to be gone, if the line says so."""
-        if line.action == "FlushLog" and line.outcome == Outcome.STEP:
+        if self._promises.flush_sync:
+            return None
+        if line.outcome == Outcome.INVOKE:
+            self._begun[line.actor, line.operation] = number
+        elif line.action == "FlushLog" and line.outcome == Outcome.STEP:
             self._flushed_to[line.node] = max(line.a, self._flushed_to.get(line.node, 0))
-        elif line.action == "PowerLoss" and not self._promises.flush_sync:
-            return line.node, self._flushed_to.get(line.node, 0)
+        elif line.action == "PowerLoss":
+            self._losses[line.node] = (number, self._flushed_to.get(line.node, 0))
+            return line.node, self._losses[line.node][1]
         return None
+
+    def is_gone(self, line: Line) -> bool:
+        """Whether a client's line is news of a record that the last power loss took: it was under way meanwhile."""
+        if line.queue[1] not in self._losses:
+            return False
+        lost_at, from_physical = self._losses[line.queue[1]]
+        return line.a >= from_physical and self._begun.get((line.actor, line.operation), lost_at) < lost_at

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from refmq.trace.record import Outcome
-from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue
+from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue, Remembered
 
 TRUST_MS: Final = 30_000
 """How long a client relies on an answer to LockQueue: ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME, 4.9.8."""
@@ -54,19 +54,26 @@ def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> I
 
 
 def committed_offset_monotone(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """CommittedOffsetMonotone: a broker never stores a smaller offset over a larger one."""
+    """CommittedOffsetMonotone: a broker stores a smaller offset over a larger one only if a client asked for it.
+
+    Brokers take what a client commits, as upstream's do: that is how an operator's reset arrives. That a client asks
+    for it without a reset is a matter of its own and of the specification Rebalance.
+    """
     stored: dict[tuple[str, Queue], int] = {}
+    asked: Remembered[tuple[str, Queue, int], None] = Remembered()
     for number, line in enumerate(lines):
+        key = (line.group, line.queue)
+        if line.action == "CommitOffset" and line.outcome == Outcome.INVOKE:
+            asked[(*key, line.b)] = None
         if line.outcome != Outcome.STEP:
             continue
-        key = (line.group, line.queue)
         if line.action in ("ProcessCrash", "PowerLoss"):
             # Offsets are written to their file now and then: a restarted broker remembers older ones.
             stored = {known: offset for known, offset in stored.items() if known[1][1] != line.node}
         elif line.action == "ResetOffset":
             stored[key] = line.b
         elif line.action == "CommitOffset":
-            if line.b < max(line.a, stored.get(key, -1)):
+            if line.b < max(line.a, stored.get(key, -1)) and (*key, line.b) not in asked:
                 sentence = f"{line.node} stored {line.b} for {line.actor} on {_name(line.queue)} after {line.a}"
                 yield Finding("CommittedOffsetMonotone", sentence, number)
             stored[key] = line.b

@@ -10,6 +10,9 @@ from refmq.verify.oracles.base import FOUND, REMEMBERED_MAX, Finding, Line, Poll
 LAG_NS = 5_000_000_000
 """A queue may lag behind the log for a moment after an acknowledgement; later it must show the message."""
 
+TOPIC_NOT_EXIST = 17
+"""Response code: a broker that answers so has no message of the topic."""
+
 SYSTEM_PREFIXES = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_", "RMQ_SYS_", "TRANS_CHECK_MAX_TIME_TOPIC")
 """Topics into which a broker copies messages that were sent to another topic."""
 
@@ -26,17 +29,19 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
     ends: dict[Queue, tuple[int, int, int]] = {}  # line, time and end of the queue at the last pull
     polls, power = Polls(), Power(promises)
     for number, line in enumerate(lines):
-        if (forgiven := power.feed(line)) is not None:
+        if (forgiven := power.feed(number, line)) is not None:
             broker, from_physical = forgiven
             for key in [k for k, v in acked.items() if k[0][1] == broker and v[1] >= from_physical]:
                 del acked[key]
             for key in [k for k in holes if k[0][1] == broker]:
                 del holes[key]
             ends = {queue: end for queue, end in ends.items() if queue[1] != broker}
-        elif line.action == "Send" and line.outcome == Outcome.OK and line.d == 0:
+        elif line.action == "Send" and line.outcome == Outcome.OK and line.d == 0 and not power.is_gone(line):
             acked[line.queue, line.b] = (line.c, line.a, line.at_ns)
             if (reader := holes.get((line.queue, line.b))) is not None:
                 yield Finding("AckedSurvives", f"{_at(line.queue, line.b)} was passed by {reader} without it", number)
+        elif line.action == "Pull" and line.outcome == Outcome.FAIL and line.d == TOPIC_NOT_EXIST:
+            ends[line.queue] = (number, line.at_ns, 0)
         elif (poll := polls.feed(line)) is not None:
             ends[poll.queue] = (number, line.at_ns, poll.max_offset)
             brought = {message.b: message.c for message in poll.messages}
@@ -87,12 +92,12 @@ def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[F
     places: Remembered[tuple[Queue, int], tuple[int, int]] = Remembered()  # message, physical offset
     power = Power(promises)
     for number, line in enumerate(lines):
-        if (forgiven := power.feed(line)) is not None:
+        if (forgiven := power.feed(number, line)) is not None:
             broker, from_physical = forgiven
             for key in [k for k, v in places.items() if k[0][1] == broker and v[1] >= from_physical]:
                 del places[key]
         is_place = line.outcome == Outcome.CONSUMED or (line.action == "Send" and line.outcome == Outcome.OK)
-        if not is_place:
+        if not is_place or power.is_gone(line):
             continue
         known = places.get((line.queue, line.b))
         if known is None:

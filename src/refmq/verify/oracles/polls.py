@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Polls, Power, Promises, Queue, Remembered
+
+WAKE_NS_MAX: Final = 500_000_000
+"""How long an answer may take on an undisturbed cluster. Brokers look after held pulls every five seconds anyway, so a
+wake-up that is lost costs seconds."""
 
 
 def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
@@ -17,7 +22,7 @@ def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
     holes: Remembered[tuple[Queue, int], str] = Remembered()
     polls, power = Polls(), Power(promises)
     for number, line in enumerate(lines):
-        if (forgiven := power.feed(line)) is not None:
+        if (forgiven := power.feed(number, line)) is not None:
             for table in (known, holes):
                 for key in [key for key in table if key[0][1] == forgiven[0]]:
                     del table[key]
@@ -59,6 +64,31 @@ def nonmonotonic_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             last = message.b
             if message.queue != poll.queue:
                 yield Finding("NonmonotonicPoll", f"{where} brought a message of {message.queue}", number)
+
+
+def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue.
+
+    Judged only when nothing disturbed the cluster.
+    """
+    waiting: dict[tuple[str, int], tuple[Queue, int]] = {}  # operation of a client -> queue and offset it waits for
+    due: dict[tuple[str, int], int] = {}  # operation -> when its message was there
+    for number, line in enumerate(lines):
+        key = (line.actor, line.operation)
+        if not promises.calm:
+            return
+        if line.action == "Pull" and line.outcome == Outcome.INVOKE:
+            waiting[key] = (line.queue, line.a)
+        elif line.action == "Pull" and line.outcome != Outcome.CONSUMED:
+            waiting.pop(key, None)
+            late_ns = line.at_ns - due.pop(key, line.at_ns)
+            if late_ns > WAKE_NS_MAX:
+                sentence = f"{line.actor} waited at offset {line.a} of {line.subject}/{line.queue_id} for {late_ns} ns"
+                yield Finding("HeldPullWakes", f"{sentence} after the message was there", number)
+        elif line.action == "DispatchMessage" and line.outcome == Outcome.STEP:
+            for key, wanted in waiting.items():
+                if wanted == (line.queue, line.b):
+                    due[key] = line.at_ns
 
 
 def never_serve_unflushed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
