@@ -189,6 +189,19 @@ def spec(session: nox.Session) -> None:
             session.run(*refmq, "check", *names, env=environment)
 
 
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Histories of stores and clusters. With -- long --minutes 30: a campaign of each; other arguments go to pytest."""
+    prepare_refmq(session, "test")
+    match session.posargs:
+        case ["long", *options]:
+            session.run("python", "-m", "conformance", "store", *options)
+            session.run("python", "-m", "conformance", "cluster", *options)
+        case arguments:
+            chosen = arguments or ["conformance", "--numprocesses=auto", "--dist=worksteal"]
+            session.run("pytest", "--hypothesis-profile=ci", "-p", "no:cacheprovider", *chosen)
+
+
 @nox.session(default=False)
 def interop(session: nox.Session) -> None:
     """The real RocketMQ beside ours: nameservers, brokers, clients and mqadmin; needs a JDK and Maven."""

@@ -48,6 +48,19 @@ def store_command(minutes: float, seed: int, steps: int, engine: str) -> None:
         raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
 
 
+@command.command("cluster")
+@click.option("--minutes", default=1.0, show_default=True, help="How long the campaign runs.")
+@click.option("--seed", default=0, show_default=True, help="The first seed; one history per seed.")
+@click.option("--steps", default=40, show_default=True, help="Steps of a history.")
+def cluster_command(minutes: float, seed: int, steps: int) -> None:
+    """Run a campaign of cluster histories; whatever breaks is shrunk and saved as a regression."""
+    from conformance.cluster.campaign import run_campaign
+
+    saved = run_campaign(minutes=minutes, first_seed=seed, steps=steps)
+    if saved is not None:
+        raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
+
+
 def main() -> int:
     try:
         command.main(prog_name="python -m conformance", standalone_mode=False)

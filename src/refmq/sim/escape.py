@@ -151,6 +151,10 @@ class Guard:
         def fenced(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != thread:
                 return original(*args, **kwargs)
+            if args and original is _LOCALTIME:
+                return time.gmtime(
+                    *args
+                )  # a time that is given is no escape, and simulated machines stand in Greenwich
             package = _package(sys._getframe(1))
             if package in OUTSIDERS:
                 return original(*args, **kwargs)
@@ -230,6 +234,7 @@ def _nanoseconds(wall_ms: int) -> int:
     return wall_ms * 1_000_000
 
 
+_LOCALTIME: Final = time.localtime
 _GENERATOR_METHODS: Final = frozenset({"random", "getrandbits", "seed", "setstate"})
 _HIDDEN_GENERATOR: Final = getattr(random, "_inst", None)
 
@@ -242,6 +247,7 @@ _PATCHES: Final[list[tuple[Any, str, str, Callable[[int], Any] | None]]] = [
     (time, "monotonic", "time.monotonic", None),
     (time, "monotonic_ns", "time.monotonic_ns", None),
     (time, "sleep", "time.sleep", None),
+    (time, "localtime", "the time zone of the machine", None),
     (os, "urandom", "os.urandom", None),
     (random, "_urandom", "os.urandom", None),
     (threading, _START_THREAD, "a thread", None),

@@ -119,8 +119,9 @@ class SimulatedTimer(asyncio.TimerHandle):
 class SimulatedFuture(asyncio.Future[T]):
     """A future that hashes by the order of creation."""
 
-    def __init__(self, number: int, loop: SimulatedLoop) -> None:
+    def __init__(self, number: int, process: Process, loop: SimulatedLoop) -> None:
         self.number = number
+        self.process = process
         super().__init__(loop=loop)
 
     def __hash__(self) -> int:
@@ -133,11 +134,13 @@ class SimulatedTask(asyncio.Task[T]):
     def __init__(
         self,
         number: int,
+        process: Process,
         coroutine: Generator[Any, None, T] | Coroutine[Any, Any, T],
         loop: SimulatedLoop,
         name: str,
         context: Context | None,
     ) -> None:
+        self.process = process
         self.number = number  # before the rest: asyncio puts the task into a set while it initialises it
         super().__init__(coroutine, loop=loop, name=name, context=context)
 
@@ -371,7 +374,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     # --- tasks and futures ------------------------------------------------------------------------------------
 
     def create_future(self) -> asyncio.Future[Any]:
-        return SimulatedFuture(self._number(), self)
+        return SimulatedFuture(self._number(), CURRENT.get(self.outside), self)
 
     def create_task(
         self,
@@ -384,7 +387,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         number = self._number()
         if name is None:
             name = f"{process.label}/{getattr(coro, '__qualname__', 'task')}-{number}"
-        task = SimulatedTask(number, coro, self, name, context)
+        task = SimulatedTask(number, process, coro, self, name, context)
         process.tasks.append(task)
         if len(process.tasks) >= self._prune_at.get(process.label, 2 * TASKS_KEPT_MIN):
             for lost in process.forget_finished_tasks():
@@ -407,9 +410,10 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         process = CURRENT.get(self.outside)
-        handle = context.get("handle")
-        if isinstance(handle, SimulatedHandle | SimulatedTimer):
-            process = handle.process
+        for key in ("handle", "future", "task"):
+            owner = context.get(key)
+            if isinstance(owner, SimulatedHandle | SimulatedTimer | SimulatedFuture | SimulatedTask):
+                process = owner.process
         exception = context.get("exception")
         if isinstance(exception, SimulatedCrash) or not process.alive:
             return

@@ -238,6 +238,12 @@ class Network:
             self._cuts.discard((self._names[b], self._names[a]))
         self._retry_waiting()
 
+    def end_faults(self) -> None:
+        """The wires are whole again: no cut, no planned loss, no slow reader."""
+        self._losing.clear()
+        self._slow.clear()
+        self.heal()
+
     def links_between(self, a: str, b: str) -> list[Link]:
         pair = {self._names[a], self._names[b]}
         return [link for link in self.links if {link.client.process.address, link.server.process.address} == pair]

@@ -21,13 +21,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from refmq.model.disk import Disk
+from refmq.model.step import Event
 from refmq.sim.disk import SimulatedCrash, SimulatedDisk
 from refmq.sim.escape import Guard
 from refmq.sim.loop import WALL_START_MS, Problem, SimulatedLoop, Stuck
 from refmq.sim.network import Delay, Network
 from refmq.sim.process import CURRENT, Process
 from refmq.sim.timeline import Timeline
-from refmq.trace.memory import MemoryRecorder
+from refmq.trace.memory import MemoryRecorder, encode_trace
 from refmq.trace.record import Recorded
 
 T = TypeVar("T")
@@ -60,6 +61,7 @@ class Node:
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._power_lost = False
+        self._exiting = False
         self.recorders: list[MemoryRecorder] = []
         """What the node has recorded, one trace per life."""
         self._disk = world.new_disk()
@@ -106,6 +108,7 @@ class Node:
         self.life += 1
         self.failure = None
         self._power_lost = False
+        self._exiting = False
         world.network.host_up(self.name)
         entropy = world.stream(f"entropy of {self.name} in life {self.life}")
         process = Process(self.name, self.address, self.life, entropy, wall_skew_ms=self.wall_skew_ms)
@@ -131,13 +134,17 @@ class Node:
                     Problem(process.label, self.world.loop.elapsed_s, "the node's main ended", error)
                 )
         self.world.loop.report_unseen(process)
+        self._exiting = True
         process.die()
 
     def _died(self, process: Process) -> None:
         world = self.world
-        world.note(process.label, "power loss" if self._power_lost else "end")
-        world.network.process_died(process, power=self._power_lost)
-        if self._power_lost:
+        if not self._exiting:
+            world.record_fault(self.name, "PowerLoss" if self._power_lost else "ProcessCrash")
+        world.note(process.label, "exit" if self._exiting else "power loss" if self._power_lost else "crash")
+        power_lost = self._power_lost and not self._exiting
+        world.network.process_died(process, power=power_lost)
+        if power_lost:
             world.network.host_down(self.name)
             self._disk = self._disk.after_power_loss(world.disk_choice)
         else:
@@ -155,6 +162,11 @@ class Node:
         assert effects >= 0
         self._power_lost = power
         self.process.crash_at_effect = self.process.effects + effects
+
+    def end(self) -> None:
+        """Ends the life without a fault: the run is over."""
+        self._exiting = True
+        self.process.die()
 
     def signal(self, number: int) -> None:
         """Delivers a signal: the handler that the node has for it, or its end."""
@@ -235,7 +247,8 @@ class World:
         self.timeline = Timeline()
         self.nodes: dict[str, Node] = {}
         self.events: list[tuple[str, Recorded]] = []
-        """What all nodes have recorded, in the order of the world: what oracles read."""
+        """What all nodes have recorded and what struck them, in the order of the world: what oracles read."""
+        self.faults: list[Recorded] = []
         self._guard = Guard(strict=strict)
         self._outside = Process("outside", "10.0.0.1", 1, self.stream("entropy outside"))
         self.loop = SimulatedLoop(self.stream("schedule"), self._outside, self._guard)
@@ -273,6 +286,17 @@ class World:
                 self.timeline.note(self.loop.elapsed_s, process.label, recorded.event.action, recorded)
 
         return MemoryRecorder(process.label, self.wall_ns, seen)
+
+    def record_fault(self, node: str, action: str) -> None:
+        """What the world does to a node is part of the trace: it stands there as an event of the node."""
+        recorded = Recorded(Event(action, node), self.wall_ns(), len(self.faults))
+        self.faults.append(recorded)
+        self.events.append((node, recorded))
+
+    def trace_bytes(self) -> bytes:
+        """All trace files of the run, in a fixed order: equal runs have equal bytes."""
+        world = encode_trace("world", WALL_START_MS * 1_000_000, self.faults)
+        return b"".join([*[node.trace_bytes() for node in self.nodes.values()], world])
 
     def wall_ns(self) -> int:
         """The wall clock of the process that asks, in nanoseconds."""
@@ -315,7 +339,7 @@ class World:
         for node in self.nodes.values():
             if node.is_up:
                 self.loop.report_unseen(node.process)
-                node.process.die()
+                node.end()
         self.loop.report_unseen(self._outside)
         for node in self.nodes.values():
             if node.life:

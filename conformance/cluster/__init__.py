@@ -1,0 +1,1 @@
+"""Histories of whole clusters in the simulated world."""

@@ -1,0 +1,331 @@
+"""A history of a cluster: a setting and the steps that clients and the world take. A value: printed, saved, shrunk.
+
+Every step is total: one that makes no sense where it stands (a pull by a dead client) is passed over, so any list of
+steps is a history and a shrunken one stays one. Operations do not wait for each other: a step begins one, and
+`AdvanceClock` lets time pass. Steps that mirror an action of a specification carry its name; operations of clients
+have the names in `CLIENT_OPERATIONS`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal
+
+from refmq.errors import UsageError
+
+Decision = Literal["commit", "rollback", "unknown", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The cluster of a history."""
+
+    seed: int = 0
+    """Decides delays, the order of what is ready, and what a power loss leaves."""
+    brokers: int = 1
+    clients: int = 2
+    queues: int = 2
+    sync_flush: bool = True
+    log_file_bytes: int = 64 * 1024
+    """Small files: a few dozen messages roll them."""
+
+
+# --- operations of clients ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A client sends messages to one queue, one after the other."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+    count: int = 1
+    body_bytes: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SendHalf:
+    """A client begins a transaction and, if it lives to hear of it, ends it."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+    decision: Decision = "commit"
+    """What it sends at the end; `none`: nothing, so that the broker has to ask."""
+    reply: Decision = "commit"
+    """What it answers when it is asked, and says at the end unless that is `unknown` or `none`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """A client reads a queue from where it stands, waiting for messages when there are none."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+    count: int = 4
+    suspend_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffset:
+    """A client commits what it has consumed of a queue."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOffset:
+    """A client asks for its group's committed offset and goes on from there."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LockQueue:
+    """A client asks for a queue of its own."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnlockQueue:
+    """A client gives a queue back."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A client tells a broker that it is there: it can be asked about its transactions from then on."""
+
+    client: int = 0
+    broker: int = 0
+
+
+# --- the world ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AdvanceClock:
+    """Time passes."""
+
+    by_ms: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class JumpClock:
+    """The wall clock of a broker is set, forward or back."""
+
+    broker: int = 0
+    by_ms: int = -1000
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCrash:
+    """A broker's process dies, now or before the effect that follows so many more."""
+
+    broker: int = 0
+    effects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLoss:
+    """A broker loses its power, now or before the effect that follows so many more."""
+
+    broker: int = 0
+    effects: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBroker:
+    """A broker that is down is started; one that is up is stopped in good order first."""
+
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FailFlush:
+    """The next flush of a broker's disk fails, and the ones after it."""
+
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerDeath:
+    """A client dies with everything that it has not sent, and another one takes its place."""
+
+    client: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPause:
+    """A client stands still for a while."""
+
+    client: int = 0
+    for_ms: int = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Every connection between a client and a broker breaks; what is under way is lost."""
+
+    client: int = 0
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoseAnswer:
+    """The next bytes from a broker to a client are lost, and the connection with them."""
+
+    client: int = 0
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoseRequest:
+    """The next bytes from a client to a broker are lost, and the connection with them."""
+
+    client: int = 0
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Nothing gets through between a client and a broker, or only from the client to the broker."""
+
+    client: int = 0
+    broker: int = 0
+    answers_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HalfOpen:
+    """A broker's ends of the connections to a client vanish; the client does not know."""
+
+    client: int = 0
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Heal:
+    """Every cut ends."""
+
+
+Step = (
+    Send
+    | SendHalf
+    | Pull
+    | CommitOffset
+    | QueryOffset
+    | LockQueue
+    | UnlockQueue
+    | Heartbeat
+    | AdvanceClock
+    | JumpClock
+    | ProcessCrash
+    | PowerLoss
+    | RestartBroker
+    | FailFlush
+    | ProducerDeath
+    | ConsumerPause
+    | Disconnect
+    | LoseAnswer
+    | LoseRequest
+    | Cut
+    | HalfOpen
+    | Heal
+)
+
+STEPS: Final[dict[str, type[Step]]] = {
+    kind.__name__: kind
+    for kind in (
+        Send,
+        SendHalf,
+        Pull,
+        CommitOffset,
+        QueryOffset,
+        LockQueue,
+        UnlockQueue,
+        Heartbeat,
+        AdvanceClock,
+        JumpClock,
+        ProcessCrash,
+        PowerLoss,
+        RestartBroker,
+        FailFlush,
+        ProducerDeath,
+        ConsumerPause,
+        Disconnect,
+        LoseAnswer,
+        LoseRequest,
+        Cut,
+        HalfOpen,
+        Heal,
+    )
+}
+
+STANDS_FOR: Final = {
+    "AdvanceClock": ("ImmunityOver", "TrustExpire", "LoanExpire"),
+    "LoseAnswer": ("LoseCheck",),
+    "LoseRequest": ("LoseEnd", "LoseCommit"),
+    "ProducerDeath": ("ConsumerDeath",),
+}
+"""Steps of a history that make several actions of the specifications happen."""
+
+
+OPERATIONS: Final = (Send, SendHalf, Pull, CommitOffset, QueryOffset, LockQueue, UnlockQueue, Heartbeat)
+"""What clients do; the other steps are the world's."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What happened to one cluster."""
+
+    setting: Setting = Setting()
+    steps: tuple[Step, ...] = ()
+
+    kind: ClassVar[str] = "cluster"
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing disturbs the cluster: only operations, and time."""
+        return all(isinstance(step, (*OPERATIONS, AdvanceClock)) for step in self.steps)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data. Fields that have their default are left out: a shrunken history reads as short as it is."""
+        return {
+            "setting": _changed(self.setting),
+            "steps": [{"step": type(s).__name__, **_changed(s)} for s in self.steps],
+        }
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> History:
+        try:
+            steps = tuple(
+                STEPS[item["step"]](**{k: v for k, v in item.items() if k != "step"}) for item in data["steps"]
+            )
+            return History(Setting(**data["setting"]), steps)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(f"this is not a history of a cluster: {error}") from None
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.setting), *[f"  {step}" for step in self.steps]])
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    return {
+        field.name: getattr(value, field.name)
+        for field in dataclasses.fields(value)
+        if getattr(value, field.name) != field.default
+    }

@@ -1,0 +1,271 @@
+"""Lives through a history in the simulated world and judges what was recorded."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from conformance.base import Violation
+from conformance.cluster import history as h
+from conformance.cluster.client import TOPIC, BrokerAddress, ScriptedClient
+from refmq.broker.config import BrokerConfig
+from refmq.model.ids import MessageQueue
+from refmq.sim.cluster import Cluster
+from refmq.sim.loop import Stuck
+from refmq.sim.world import Node, NodeDown, RunFailed, World
+from refmq.store.config import FlushMode, StoreConfig
+from refmq.verify.oracles import Line, Promises, judge, line_of
+
+STEP_S: Final = 0.001
+"""What passes between two steps anyway."""
+SETTLE_S: Final = 12.0
+"""The quiet time at the end: longer than every timeout of a client and every lag of a queue."""
+CHECK_INTERVAL_MS: Final = 1_000
+CHECK_IMMUNITY_MS: Final = 500
+CHECKS_MAX: Final = 5
+TRANSACTIONS_SETTLE_S: Final = 30.0
+"""Enough rounds of checks for every half message to be decided or set aside."""
+STORY_LIMIT_S: Final = 4 * 3600.0
+
+
+@dataclass
+class Run:
+    """What came of a history."""
+
+    violations: list[Violation]
+    lines: list[Line]
+    world: World
+
+
+@dataclass
+class Story:
+    """The hand that moves the cluster through a history."""
+
+    world: World
+    history: h.History
+    cluster: Cluster = field(init=False)
+    clients: list[Node] = field(init=False)
+    scripted: dict[str, ScriptedClient] = field(default_factory=dict)
+    numbers: list[int] = field(default_factory=lambda: [0, 0])
+    operations: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        setting = self.history.setting
+        self.cluster = Cluster(
+            self.world, brokers=setting.brokers, config=broker_config(), store_config=store_config(setting)
+        )
+        self.clients = [self.world.node(f"client-{number}", self._run_client) for number in range(setting.clients)]
+        self.auditor = self.world.node("auditor", self._run_client)
+
+    async def _run_client(self, node: Node) -> None:
+        """A client's process: it waits for its script."""
+        group = "audit" if node.name == "auditor" else "g"
+        self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.numbers)
+        await asyncio.Event().wait()
+
+    async def run(self) -> None:
+        await self.cluster.start()
+        for node in (*self.clients, self.auditor):
+            node.start()
+        await asyncio.sleep(STEP_S)
+        for step in self.history.steps:
+            await self._take(step)
+            await asyncio.sleep(STEP_S)
+        await self._settle()
+        await self._audit()
+
+    # --- steps ------------------------------------------------------------------------------------------------
+
+    def _client(self, number: int) -> Node:
+        return self.clients[number % len(self.clients)]
+
+    def _broker(self, number: int) -> Node:
+        return self.cluster.brokers[number % len(self.cluster.brokers)]
+
+    def _queue(self, broker: Node, queue: int) -> MessageQueue:
+        return MessageQueue(TOPIC, broker.name, queue % self.history.setting.queues)
+
+    def _address(self, broker: Node) -> BrokerAddress:
+        return BrokerAddress(broker.name, self.cluster.broker_address(broker))
+
+    def _begin(self, node: Node, work: Coroutine[Any, Any, Any]) -> None:
+        """Starts an operation inside a client; it ends with its outcome, or with the client."""
+
+        async def operation() -> None:
+            with contextlib.suppress(NodeDown):
+                await node.call(lambda: work)
+
+        if not node.is_up:
+            work.close()
+            return
+        self.operations.append(asyncio.ensure_future(operation()))
+
+    async def _take(self, step: h.Step) -> None:
+        self.world.note("history", str(step))
+        match step:
+            case (
+                h.Send()
+                | h.SendHalf()
+                | h.Pull()
+                | h.CommitOffset()
+                | h.QueryOffset()
+                | h.LockQueue()
+                | h.UnlockQueue()
+            ):
+                node, broker = self._client(step.client), self._broker(step.broker)
+                self._begin(node, self._operation(step, node, broker))
+            case h.Heartbeat():
+                node = self._client(step.client)
+                self._begin(node, self.scripted[node.name].heartbeat(self._address(self._broker(step.broker))))
+            case h.AdvanceClock():
+                await asyncio.sleep(step.by_ms / 1000)
+            case h.Heal():
+                self.world.network.heal()
+            case h.ProducerDeath():
+                self._client(step.client).crash()
+                self._client(step.client).start()
+                await asyncio.sleep(STEP_S)
+            case h.ConsumerPause():
+                node = self._client(step.client)
+                node.pause()
+                self.world.loop.call_later(step.for_ms / 1000, node.resume)
+            case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen():
+                self._disturb(step, self._client(step.client).name, self._broker(step.broker).name)
+            case _:
+                await self._strike(step, self._broker(step.broker))
+
+    async def _operation(
+        self,
+        step: h.Send | h.SendHalf | h.Pull | h.CommitOffset | h.QueryOffset | h.LockQueue | h.UnlockQueue,
+        node: Node,
+        broker: Node,
+    ) -> None:
+        client, address, queue = self.scripted[node.name], self._address(broker), self._queue(broker, step.queue)
+        match step:
+            case h.Send():
+                for _ in range(step.count):
+                    await client.send(address, queue, step.body_bytes)
+            case h.SendHalf():
+                await client.send_half(address, queue, step.decision, step.reply)
+            case h.Pull():
+                await client.pull(address, queue, step.count, step.suspend_ms)
+            case h.CommitOffset():
+                await client.commit_offset(address, queue)
+            case h.QueryOffset():
+                await client.query_offset(address, queue)
+            case h.LockQueue() | h.UnlockQueue():
+                await client.lock_queue(address, queue, unlock=isinstance(step, h.UnlockQueue))
+
+    def _disturb(
+        self, step: h.Disconnect | h.LoseAnswer | h.LoseRequest | h.Cut | h.HalfOpen, client: str, broker: str
+    ) -> None:
+        network = self.world.network
+        match step:
+            case h.Disconnect():
+                network.reset_between(client, broker)
+            case h.LoseAnswer():
+                network.lose_next(broker, client)
+            case h.LoseRequest():
+                network.lose_next(client, broker)
+            case h.Cut():
+                network.cut(broker, client, both=not step.answers_only)
+            case h.HalfOpen():
+                network.half_open(broker, client)
+
+    async def _strike(
+        self, step: h.JumpClock | h.ProcessCrash | h.PowerLoss | h.RestartBroker | h.FailFlush, broker: Node
+    ) -> None:
+        match step:
+            case h.JumpClock():
+                broker.jump_clock(step.by_ms)
+            case h.ProcessCrash() | h.PowerLoss() if broker.is_up:
+                power = isinstance(step, h.PowerLoss)
+                if step.effects:
+                    broker.crash_after(step.effects, power=power)
+                else:
+                    broker.crash(power=power)
+            case h.RestartBroker():
+                await self.cluster.stop(broker)
+                broker.start()
+            case h.FailFlush() if broker.is_up:
+                self.cluster.fail_flush(broker)
+            case _:
+                pass
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        """Everything is repaired, and whatever was begun comes to its end."""
+        self.world.note("history", "settle")
+        self.world.network.end_faults()
+        for broker in self.cluster.brokers:
+            if broker.is_up:
+                broker.process.crash_at_effect = None
+                broker.simulated_disk.cancel_faults()
+        for node in self.clients:
+            node.resume()
+        await asyncio.sleep(SETTLE_S)
+        await self._revive()
+        await asyncio.gather(*self.operations)
+        if any(isinstance(step, h.SendHalf) for step in self.history.steps):
+            for round_ in range(6):
+                for node in self.clients:
+                    for broker in self.cluster.brokers:
+                        self._begin(node, self.scripted[node.name].heartbeat(self._address(broker)))
+                await asyncio.sleep(TRANSACTIONS_SETTLE_S / 6)
+                assert round_ < 6
+            await asyncio.gather(*self.operations)
+
+    async def _revive(self) -> None:
+        for broker in self.cluster.brokers:
+            if not broker.is_up:
+                broker.start()
+            await self.cluster.serves(broker)
+        await asyncio.sleep(SETTLE_S)
+
+    async def _audit(self) -> None:
+        """Somebody who has seen nothing yet reads every queue from its beginning to its end."""
+        self.world.note("history", "audit")
+        client = self.scripted["auditor"]
+        for broker in self.cluster.brokers:
+            for number in range(self.history.setting.queues):
+                queue, address = self._queue(broker, number), self._address(broker)
+                await self.auditor.call(lambda q=queue, a=address: client.read_to_end(a, q))  # type: ignore[misc]
+
+
+def broker_config() -> BrokerConfig:
+    return BrokerConfig(
+        transaction_check_interval=CHECK_INTERVAL_MS,
+        transaction_time_out=CHECK_IMMUNITY_MS,
+        transaction_check_max=CHECKS_MAX,
+    )
+
+
+def store_config(setting: h.Setting) -> StoreConfig:
+    return StoreConfig(
+        log_file_bytes=setting.log_file_bytes,
+        queue_file_bytes=20 * 64,
+        index_slots=16,
+        index_entries=64,
+        message_bytes_max=16 * 1024,
+        flush_mode=FlushMode.SYNC if setting.sync_flush else FlushMode.ASYNC,
+    )
+
+
+def run_history(history: h.History, engine: str = "reference", *, strict: bool = False) -> Run:
+    """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
+    assert engine == "reference", "the simulated world runs the reference engine"
+    world = World(history.setting.seed, strict=strict)
+    story = Story(world, history)
+    violations: list[Violation] = []
+    try:
+        world.run(story.run(), limit_s=STORY_LIMIT_S)
+    except (RunFailed, Stuck, TimeoutError) as error:
+        violations.append(Violation("RunFails", f"{type(error).__name__}: {error}"))
+    lines = [line_of(node, recorded) for node, recorded in world.events]
+    promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations, calm=history.is_calm)
+    found = [Violation(f.invariant, f.sentence, f.line) for f in judge(lines, promises)]
+    return Run(violations + found, lines, world)
