@@ -86,6 +86,7 @@ class Broker:
         self.world = world
         self.store_host = store_host
         """This broker's address as records carry it."""
+        self._saved_topics = state.topics
         self.hold = PullHold()
         self.stats = StatsTable()
         self.meter = RateMeter()
@@ -122,6 +123,7 @@ class Broker:
         its messages.
         """
         if table is self.state.topics:
+            await self.topics_saved()
             return
         self.state = replace(self.state, topics=table)
         await self.save_topics()
@@ -131,7 +133,15 @@ class Broker:
             self.world.spawn(self.world.register(), "register")
 
     async def save_topics(self) -> None:
-        await self.world.save(TOPICS_FILE, encode_body(self.state.topics.wrapper(), JsonStyle.FASTJSON))
+        table = self.state.topics
+        await self.world.save(TOPICS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        self._saved_topics = table
+
+    async def topics_saved(self) -> None:
+        """Waits until the topics that are known are durable: another send may have created one a moment ago, or a
+        save may have failed since."""
+        if self._saved_topics is not self.state.topics:
+            await self.save_topics()
 
     async def create_topic_on_send(self, creation: SendCreation) -> bool:
         """Whether the topic of a send exists, after an attempt to create it."""

@@ -126,6 +126,7 @@ async def check_send(broker: Broker, peer: Peer, header: SendMessageRequest) -> 
     if header.topic in NOT_FOR_CLIENTS:
         raise Refused(ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden.")
     topic = known or await _create(broker, header)
+    await broker.topics_saved()
     if header.queue_id >= max(topic.write_queue_nums, topic.read_queue_nums):
         raise Refused(
             ResponseCode.SYSTEM_ERROR,
