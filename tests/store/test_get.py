@@ -9,7 +9,8 @@ from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import decode_record, string_hash
 from refmq.store import MessageFilter, ReferenceStore, StoreConfig
-from tests.store.helpers import SMALL, at, message, new_disk, put, put_many, started
+from refmq.store.consume_queue import BLANK_UNIT
+from tests.store.helpers import SMALL, at, message, new_disk, put, put_many, read_all, started
 
 HUGE = TimestampMs(2**62)
 
@@ -64,20 +65,25 @@ def test_a_queue_without_its_file_leads_to_the_next_one() -> None:
     assert get(store, 3) == ("OFFSET_FOUND_NULL", 10, 0)
 
 
-def test_messages_of_a_removed_log_file_are_passed() -> None:
+def test_when_the_log_loses_a_file_its_messages_are_below_the_queue_at_once() -> None:
     store = started(new_disk())
     put_many(store, 60)
     store.parts.log.files.remove(0)
     status, offset, count = get(store, 0)
-    assert (status, count) == ("MESSAGE_WAS_REMOVING", 0)
-    assert offset > 0
-    read = []
-    while offset < 60:
-        result = store.get_message("TopicA", 0, QueueOffset(offset), 32)
-        read += [decode_record(record).body for record in result.records]
-        offset = result.next_offset
-    assert read == [b"%d" % number for number in range(60 - len(read), 60)]
-    assert 0 < len(read) < 60
+    assert (status, count) == ("OFFSET_TOO_SMALL", 0)
+    assert 0 < offset < 60
+    assert store.min_offset("TopicA", 0) == offset
+    assert [int(record.body) for record in read_all(store)] == list(range(offset, 60))
+
+
+def test_a_message_that_is_gone_is_passed() -> None:
+    store = started(new_disk())
+    put_many(store, 8)
+    store.parts.queues["TopicA", 0].files.write(20 * 3, BLANK_UNIT)
+    assert get(store, 3, 1) == ("FOUND", 5, 1)
+    assert [int(record.body) for record in read_all(store)] == [0, 1, 2, 4, 5, 6, 7]
+    store.parts.queues["TopicA", 0].files.write(20 * 4, BLANK_UNIT * 4)
+    assert get(store, 3) == ("MESSAGE_WAS_REMOVING", 8, 0)
 
 
 BIG = StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=20 * 2000, index_enabled=False)

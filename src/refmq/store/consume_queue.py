@@ -48,12 +48,20 @@ class ConsumeQueue:
         self.files = FileSequence(disk, names, directory, config.queue_file_bytes, reserve=False)
         self.ext = ConsumeQueueExt(disk, names, topic, queue_id, config) if config.ext_enabled else None
         self.min_offset = QueueOffset(0)
+        self._log_min = PhysicalOffset(0)
+        """The begin of the log for which `min_offset` was corrected."""
         self.last_physical_end = -1
         """Where the record of the last unit ends; -1 without one."""
 
     @property
     def end(self) -> QueueOffset:
         return QueueOffset(self.files.wrote // QUEUE_UNIT_BYTES)
+
+    def min_at(self, log_min: PhysicalOffset) -> QueueOffset:
+        """The first readable message of a log that begins there. Looked for again only when the log has lost a file."""
+        if log_min > self._log_min:
+            self.correct_min_offset(log_min)
+        return self.min_offset
 
     @property
     def first(self) -> QueueOffset:
@@ -223,6 +231,7 @@ class ConsumeQueue:
             else:
                 low = middle + 1
         self.min_offset = QueueOffset(low)
+        self._log_min = log_min
         if self.ext is not None:
             unit = self.unit(low)
             if unit is not None and is_ext_address(unit[2]):

@@ -31,7 +31,9 @@ def get_message(
 ) -> GetResult:
     """Messages of a queue from an offset on, and where to go on."""
     queue = parts.queues.get((topic, queue_id))
-    low, high = (queue.min_offset, queue.end) if queue is not None else (QueueOffset(0), QueueOffset(0))
+    low, high = QueueOffset(0), QueueOffset(0)
+    if queue is not None:
+        low, high = queue.min_at(parts.log.log_min), queue.end
 
     def nothing(status: GetStatus, corrected: int) -> GetResult:
         keep = parts.config.is_slave and not parts.config.correct_offsets_on_slave
@@ -135,7 +137,7 @@ def units_from(
 ) -> tuple[QueueUnit, ...]:
     """Units without their records. Blank ones, whose messages are gone, are left out."""
     queue = parts.queues.get((topic, queue_id))
-    if queue is None or queue_offset < queue.min_offset:
+    if queue is None or queue_offset < queue.min_at(parts.log.log_min):
         return ()
     found = []
     for number, (physical_offset, size, tags_code) in enumerate(

@@ -264,7 +264,7 @@ class ReferenceStore:
 
     def min_offset(self, topic: str, queue_id: int) -> QueueOffset:
         queue = self.parts.queues.get((topic, queue_id))
-        return queue.min_offset if queue is not None else QueueOffset(0)
+        return queue.min_at(self.parts.log.log_min) if queue is not None else QueueOffset(0)
 
     def max_offset(self, topic: str, queue_id: int) -> QueueOffset:
         queue = self.parts.queues.get((topic, queue_id))

@@ -19,6 +19,7 @@ def offset_by_time(
     queue = parts.queues.get((topic, queue_id))
     if queue is None or queue.end == 0:
         return QueueOffset(0)
+    queue.min_at(parts.log.log_min)
     low = _first_at_or_after(parts, queue, timestamp_ms)
     match boundary:
         case Boundary.LOWER:
