@@ -114,6 +114,7 @@ def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
     """Nothing is stored or served that was not sent; nothing is stored twice, and nothing that was refused."""
     sent: dict[int, Sent] = {}
     refused: set[int] = set()
+    dropped: set[int] = set()  # a start did not find them; then they are gone for ever
     for event, seen in enumerate(observations):
         records: Iterable[Record | str] = ()
         match seen:
@@ -128,6 +129,10 @@ def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
                 if seen.log_fault:
                     yield Violation("NoInvention", f"the log is broken at {seen.log_end}: {seen.log_fault}", event)
                 numbers = [_number(record) for record in seen.records]
+                for number in sorted(dropped.intersection(numbers)):
+                    yield Violation("NoInvention", f"message {number} was gone after a start and is back", event)
+                if seen.is_full:
+                    dropped = sent.keys() - set(numbers)
                 for number in {number for number in numbers if numbers.count(number) > 1}:
                     yield Violation(
                         "NoInvention", f"message {number} is in the log {numbers.count(number)} times", event
@@ -266,14 +271,13 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
     for event, seen in enumerate(observations):
         if not isinstance(seen, Readout):
             continue
-        expected: dict[tuple[str, str], list[int]] = {}
+        having: dict[tuple[str, str], list[int]] = {}
         for record in seen.records:
-            if record.physical_offset < seen.dispatched_to:
-                for key in dict.fromkeys(record.keys):
-                    expected.setdefault((record.topic, key), []).append(record.physical_offset)
+            for key in dict.fromkeys(record.keys):
+                having.setdefault((record.topic, key), []).append(record.physical_offset)
         for (topic, key), found in seen.by_key.items():
-            offsets = expected.get((topic, key), [])
-            missing = sorted(set(offsets) - set(found))
+            offsets = having.get((topic, key), [])
+            missing = sorted({offset for offset in offsets if offset < seen.dispatched_to} - set(found))
             if missing:
                 yield Violation("IndexFindsEveryKey", f"key {key} of {topic} does not find {missing}", event)
             if set(found) - set(offsets):

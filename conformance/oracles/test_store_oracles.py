@@ -91,7 +91,7 @@ SOUND: dict[str, list[Observation]] = {
     "an expired file that is not dispatched": [
         replace(EXPIRY, begins_after=(0, 1000, 2000), removed_count=0, safe_to=999)
     ],
-    "a message in the pool": [*TWO, replace(readout(0), hides_unwritten=True), readout(0, 1)],
+    "a message in the pool": [*TWO, replace(readout(0), hides_unwritten=True, is_full=False), readout(0, 1)],
     "an abort file made by hand": [StopStore(), Damaged("abort"), StartStore(False, 0)],
     "an interrupted cleaning": [replace(EXPIRY, interrupted=True), replace(readout(), log_min=1000)],
     "a file without a durable name": [PowerLoss(), replace(readout(), log_min=1000)],
@@ -129,6 +129,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("never sent", [sent(0), readout(0, 1)]),
         ("refused", [sent(0), Refused(0, "MESSAGE_ILLEGAL"), readout(0)]),
         ("twice", [sent(0), readout(0, 0)]),
+        ("back again", [sent(0), sent(1), readout(0), readout(0, 1)]),
         ("another body", [sent(0), replace(readout(0), records=(replace(record(0), body=b"\0\0\0\0x"),))]),
         ("another property", [sent(0), replace(readout(0), records=(replace(record(0), properties=()),))]),
         ("a hole in the log", [*TWO, replace(READ, log_fault="magic 00000000")]),

@@ -36,7 +36,7 @@ def setting(choose: Choose) -> h.Setting:
         queue_file_units=(4, 1, 2, 3, 7)[choose(5)],
         index_slots=(3, 1, 10)[choose(3)],
         index_entries=(6, 2, 3, 12, 40)[choose(5)],
-        page_bytes=(128, 64, 512, 4096)[choose(4)],
+        page_bytes=(128, 64, 64, 512, 4096)[choose(5)],
         sync_flush=sync,
         transient_pool=not sync and choose(6) == 5,
         ext=choose(6) == 5,
@@ -55,6 +55,9 @@ def append_message(choose: Choose) -> h.AppendMessage:
         "prepared",
         "rollback",
     )
+    if choose(3) == 2:
+        # Records of one size: what a truncation left behind lines up with what is written over it.
+        return h.AppendMessage(topic=choose(2), queue=choose(2), body_bytes=(150, 300)[choose(2)])
     fitted = choose(4) == 3
     return h.AppendMessage(
         topic=choose(3),
@@ -125,6 +128,7 @@ RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (4, lambda choose: h.ExpireFile(pick(choose, AGES_MS), pick(choose, HOURS), pick(choose, USED_PERCENTS))),
     (6, serve_message),
     (3, lambda _: h.ReadEverything()),
+    (1, lambda choose: h.DeleteTopic(choose(3))),
     (3, lambda _: h.StopStore()),
     (5, process_crash),
     (6, power_loss),

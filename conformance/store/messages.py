@@ -59,7 +59,7 @@ def wire(properties: tuple[tuple[str, str], ...]) -> bytes:
 def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSend:
     """The message of a step. `room_bytes` is what is left of the present log file."""
     topic, queue_id = TOPICS[step.topic % len(TOPICS)], QUEUES[step.queue % len(QUEUES)]
-    properties = [("UNIQ_KEY", f"U{number}")]
+    properties = [("UNIQ_KEY", f"U{number:03}")]
     tag = TAGS[step.tag % len(TAGS)]
     if tag:
         properties.append(("TAGS", tag))
@@ -119,7 +119,7 @@ def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
     for member, length in enumerate(step.bodies, start=number):
         # TAGS stands last: whoever joins the two property texts without a separator damages it.
         filler = (("filler", "x" * step.filler),) if step.filler else ()
-        properties = (*filler, ("UNIQ_KEY", f"U{member}"), ("KEYS", KEYS[step.key % len(KEYS)]), ("TAGS", "TagA"))
+        properties = (*filler, ("UNIQ_KEY", f"U{member:03}"), ("KEYS", KEYS[step.key % len(KEYS)]), ("TAGS", "TagA"))
         body, text = body_of(member, length), wire(properties)
         size = 22 + len(body) + len(text)
         head = struct.pack(">iiiii", size, 0, 0, member % 3, len(body))

@@ -81,8 +81,8 @@ def is_indexed(pairs: set[tuple[int, int]], record: Record) -> bool:
     return all((value & 0x7FFFFFFF, record.physical_offset) in pairs for value in hashes)
 
 
-def checkpoint(disk: SimulatedDisk, setting: Setting) -> Checkpoint:
-    """The stamps as they may survive, and what the data may lose."""
+def checkpoint(disk: SimulatedDisk, setting: Setting, deleted_to: Mapping[str, int]) -> Checkpoint:
+    """The stamps as they may survive, and what the data may lose. Records of a deleted topic have no units."""
     present = disk.contents()
     worst = worst_case(disk)
     stamps = present.get("checkpoint", b"").ljust(128, b"\0")
@@ -103,7 +103,11 @@ def checkpoint(disk: SimulatedDisk, setting: Setting) -> Checkpoint:
         index_to=number(112) if has_offsets else -1,
         missing_in_log=_places(r for r in written if durable.get(r.physical_offset) != r),
         missing_in_queues=_places(
-            r for r in written if r.has_queue_unit and not has_unit(worst, r, setting.queue_file_units * UNIT_BYTES)
+            r
+            for r in written
+            if r.has_queue_unit
+            and r.physical_offset >= deleted_to.get(r.topic, 0)
+            and not has_unit(worst, r, setting.queue_file_units * UNIT_BYTES)
         ),
         missing_in_index=_places(r for r in written if not is_indexed(pairs, r)),
     )

@@ -67,13 +67,14 @@ class Runner:
             capacity_bytes=CAPACITY_BYTES,
             on_flush=self._during_flush,
         )
+        self._deleted_to: dict[str, int] = {}
         self._meanwhile: h.Meanwhile | None = None
         self._flushes_left = 0
         self._waiting: list[tuple[PutResult, tuple[int, ...]]] = []
         self._armed: h.ProcessCrash | h.PowerLoss | None = None
         self._flushed_to = 0
         self._checkpoint_bytes = b""
-        self._checkpoint_is_ours = True
+        self._is_lied_to = False
         self._start(h.StartStore())
 
     # --- the steps --------------------------------------------------------------------------------------------
@@ -150,6 +151,7 @@ class Runner:
             case h.DeleteTopic(topic):
                 name = messages.TOPICS[topic % len(messages.TOPICS)]
                 end = int(store.log_max)
+                self._deleted_to[name] = end
                 store.delete_topic(name)
                 self._see(seen.DeleteTopic(name, end))
             case h.StopStore():
@@ -372,8 +374,9 @@ class Runner:
 
     def _cannot_start(self, error: Exception) -> None:
         self.is_broken = True
-        if isinstance(error, DamagedLog) and not self._checkpoint_is_ours:
-            # Somebody wrote into the checkpoint that lost bytes were durable. To refuse is the right answer.
+        if isinstance(error, DamagedLog) and self._is_lied_to:
+            # Somebody said that lost bytes were durable: a checkpoint from the future, or no abort file after a power
+            # loss. To refuse is the right answer.
             return
         self._see(seen.StartFailed(f"{type(error).__name__}: {error}"))
 
@@ -383,6 +386,7 @@ class Runner:
             case h.DamageAbort(present=True):
                 self.disk.put_contents({ABORT: b""})
             case h.DamageAbort():
+                self._is_lied_to = True
                 self.disk.take_away(ABORT)
             case h.DamageCheckpoint(how):
                 self._damage_checkpoint(how)
@@ -404,7 +408,7 @@ class Runner:
                 stamps = (BEGIN_MS - 1).to_bytes(8, "big") * 3 + bytes(4072)
             case "ahead":
                 stamps = later * 3 + bytes(4072)
-                self._checkpoint_is_ours = False
+                self._is_lied_to = True
             case _:
                 stamps = stamps[:8] + bytes(max(0, len(stamps) - 8))
         self.disk.put_contents({CHECKPOINT: stamps})
@@ -440,13 +444,13 @@ class Runner:
             self._note_checkpoint()
 
     def _note_checkpoint(self) -> None:
-        if not self._checkpoint_is_ours or not self.disk.exists(CHECKPOINT):
+        if self._is_lied_to or not self.disk.exists(CHECKPOINT):
             return
         size = self.disk.info(CHECKPOINT).size_bytes
         stamps = self.disk.open(CHECKPOINT, writable=False).read(0, min(128, size))
         if stamps != self._checkpoint_bytes:
             self._checkpoint_bytes = stamps
-            self._see(raw.checkpoint(self.disk, self.setting))
+            self._see(raw.checkpoint(self.disk, self.setting, self._deleted_to))
 
 
 def run_history(history: h.History, engine: str = "reference") -> tuple[list[Violation], list[seen.Observation]]:

@@ -39,10 +39,11 @@ from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import OnDamage
 from refmq.store.consume_queue import QUEUE_DIRECTORY
-from refmq.store.dispatch import dispatch_up_to
+from refmq.store.dispatch import dispatch_up_to, read_record
 from refmq.store.file_sequence import CREATING
 from refmq.store.flush import write_checkpoint
 from refmq.store.index import Index
+from refmq.store.index_file import IndexEntry, key_hash
 from refmq.store.parts import Parts
 from refmq.store.scan import ScanResult, find_next_record, scan_log
 
@@ -190,13 +191,13 @@ def _contradiction(parts: Parts, plan: _Plan) -> str:
     if sum(_queue_ends(parts, plan).values()) != durable.queue_sum:
         return "the queues are not those of the checkpoint"
     if parts.index is not None:
-        plan.index_kept = _sound_index(parts.index, durable)
+        plan.index_kept = _sound_index(parts, parts.index, durable)
         if plan.index_kept is None:
             return "the index is not that of the checkpoint"
     return ""
 
 
-def _sound_index(index: Index, durable: Durable) -> tuple[int, int] | None:
+def _sound_index(parts: Parts, index: Index, durable: Durable) -> tuple[int, int] | None:
     """How many files of the index stay, and how many entries of the last of them. None: it is not what it was.
 
     Only the file that was the last one at the checkpoint can be half durable; those before it are full and flushed.
@@ -204,10 +205,29 @@ def _sound_index(index: Index, durable: Durable) -> tuple[int, int] | None:
     if durable.is_clean and index.last_physical == durable.index_last and all(file.count for file in index.files):
         return len(index.files), index.files[-1].count if index.files else 0
     for count in range(len(index.files), 0, -1):
-        entries, last = index.files[count - 1].sound_entries(durable.index_to)
+        file = index.files[count - 1]
+        entries, last = file.sound_entries(durable.index_to)
+        while entries and not _is_entry_of_record(parts, file.entry(entries)):
+            # Half an entry: behind its hash stand zeros, and they name the record at 0.
+            entries -= 1
+            last = file.entry(entries).physical_offset if entries else -1
         if entries:
             return (count, entries) if last == durable.index_last else None
     return (0, 0) if durable.index_last < 0 else None
+
+
+def _is_entry_of_record(parts: Parts, entry: IndexEntry) -> bool:
+    """Whether the record that an index entry names has a key with its hash; yes when the record has expired."""
+    files, position = parts.log.files, entry.physical_offset
+    if position < files.begin:
+        return True
+    left = files.base_of(position) + files.file_bytes - position
+    try:
+        data = files.read(position, min(int.from_bytes(files.read(position, 4), "big"), left))
+        record = read_record(data, 0, position, parts.delay)
+    except CorruptRecord:
+        return False
+    return any(key_hash(record.topic, key) == entry.key_hash for key in record.keys)
 
 
 def _refuse_damage(parts: Parts, plan: _Plan) -> None:
@@ -256,9 +276,9 @@ async def truncate_log(parts: Parts, plan: _Plan) -> None:
     """The log ends at `valid_to`, and nothing behind it can come back."""
     log = parts.log
     plan.bytes_cut = log.files.truncate(plan.scan.valid_to)
-    if not log.files.bases:
-        # All that was left were names without their files: nothing of this log was ever durable.
-        plan.scan = replace(plan.scan, valid_to=PhysicalOffset(0))
+    if not log.files.bases and plan.scan.valid_to:
+        # All that a power loss left were names without their files. The log goes on there: offsets never begin anew.
+        log.files.add_file(log.files.base_of(plan.scan.valid_to))
     log.end_at(plan.scan.valid_to)
     # Records that a dead process wrote may be in memory only: nothing is served before it is durable.
     for base in log.files.bases:

@@ -326,10 +326,14 @@ class ReferenceStore:
     def delete_topic(self, topic: str) -> int:
         parts = self.parts
         keys = [key for key in parts.queues if key[0] == topic]
+        offsets = {key: offset for key, offset in parts.queue_offsets.items() if key[0] == topic}
         for key in keys:
             parts.forget_queue(key)
-        for key in [key for key in parts.queue_offsets if key[0] == topic]:
-            del parts.queue_offsets[key]
+        for key in offsets:
+            parts.queue_offsets.pop(key, None)
+        if parts.dispatched_to < parts.log.wrote:
+            # Records that wait for dispatch have their queue offsets already; the topic goes on behind them.
+            parts.queue_offsets.update(offsets)
         directory = f"{QUEUE_DIRECTORY}/{topic}"
         if keys and self._disk.is_directory(directory) and not self._disk.list(directory):
             self._disk.remove(directory)
