@@ -2,13 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from pathlib import Path
 
 from interop.processes import Child, accepts, free_port
+from refmq.errors import NetworkError
+from refmq.net.client import Client
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand, request
 
 SOURCES = Path(__file__).parent.parent / "src"
+
+
+def ask(address: str, command: RemotingCommand, timeout_s: float = 10.0) -> RemotingCommand:
+    """The answer of any server, ours or a real one, to one request of refmq's own client."""
+
+    async def once() -> RemotingCommand:
+        client = Client()
+        try:
+            return await client.invoke(address, command, timeout_s)
+        finally:
+            await client.close()
+
+    return asyncio.run(once())
+
+
+def has_route(nameserver: str, topic: str) -> bool:
+    """Whether a nameserver, ours or a real one, knows a broker that has the topic."""
+    try:
+        answer = ask(nameserver, request(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}))
+    except NetworkError:
+        return False
+    return answer.code == ResponseCode.SUCCESS
 
 
 class OurNameserver:

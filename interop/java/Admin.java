@@ -18,14 +18,14 @@ public final class Admin {
                 command.add(args[i]);
                 continue;
             }
-            System.out.println("=== " + number++);
+            System.out.println("\n=== " + number++);
             System.out.flush();
             Thread.sleep(PAUSE_MS);
             MQAdminStartup.main(command.toArray(new String[0]));
             System.out.flush();
             command.clear();
         }
-        System.out.println("=== end");
+        System.out.println("\n=== end");
         System.exit(0);
     }
 }

@@ -61,6 +61,9 @@ public final class Calls {
         call("getUnitTopicList", () -> api.getUnitTopicList(false, 5_000));
         call("getHasUnitSubTopicList", () -> api.getHasUnitSubTopicList(false, 5_000));
         call("getHasUnitSubUnUnitTopicList", () -> api.getHasUnitSubUnUnitTopicList(false, 5_000));
+        call("getTopicsByCluster", () -> api.getTopicsByCluster("DefaultCluster", 5_000));
+        call("getSystemTopicList", () -> api.getSystemTopicList(5_000));
+        call("getSystemTopicListFromBroker", () -> api.getSystemTopicListFromBroker(broker, 5_000));
         call("getTopicClusterList", () -> admin.getTopicClusterList(topic));
         call("getAllSubscriptionGroup", () -> admin.getAllSubscriptionGroup(broker, 5_000));
         call("getAllTopicConfig", () -> reflect("getAllTopicConfig", broker, 5_000L));

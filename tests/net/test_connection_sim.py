@@ -7,7 +7,7 @@ import random
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from refmq.errors import NetworkError
@@ -106,19 +106,18 @@ class Story:
                 await asyncio.sleep(0.3)
             await asyncio.gather(*asking)
             assert sum(self.outcomes.values()) == asked
-            # In the end everything works again, whatever was broken before.
+            # In the end everything works again, whatever was broken before; a loss that is still planned comes first.
             self.world.network.heal()
             if not self.server.is_up:
                 self.server.start()
+            for _ in range(len(faults) + 1):
+                for node in self.clients:
+                    await node.call(lambda node=node: ask_inside(node, "again"))  # type: ignore[misc] # as above
             await asyncio.sleep(130)  # connections that are gone without a word are idle by then
+            before = self.outcomes["answered"]
             for node in self.clients:
-                before = self.outcomes["answered"]
-                tries = 0
-                while self.outcomes["answered"] == before:
-                    tries += 1
-                    assert tries <= len(faults) + 1, "only a loss that was still planned may fail a request now"
-                    name = f"last-{node.name}-{tries}"
-                    await node.call(lambda node=node, name=name: ask_inside(node, name))  # type: ignore[misc] # as above
+                await node.call(lambda node=node: ask_inside(node, f"last-{node.name}"))  # type: ignore[misc] # as above
+            assert self.outcomes["answered"] == before + 2
             assert self.running is not None
             assert len(self.running.connections) == 2
             assert self.running.held_bytes == 0
@@ -126,7 +125,6 @@ class Story:
         self.world.run(story())
 
 
-@settings(max_examples=25)
 @given(
     seed=st.integers(0, 1_000_000), faults=st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(0, 1)), max_size=8)
 )
@@ -135,6 +133,7 @@ def test_every_request_is_answered_or_fails_in_time_whatever_the_network_does(
 ) -> None:
     story = Story(seed)
     story.run(faults)
+    del story.served["again"]
     assert all(count == 1 for count in story.served.values()), "a client never sends a request twice by itself"
 
 
