@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from refmq.trace.record import Outcome
-from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.base import Finding, Line, Power, Promises, Queue, Remembered
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
@@ -71,32 +71,44 @@ def committed_once(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
 
 def every_half_decided(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """EveryHalfDecided: every half message that was acknowledged ends committed, rolled back or set aside."""
-    open_halves: Remembered[int, tuple[str, int]] = Remembered()
+    open_halves: Remembered[int, tuple[Line, int]] = Remembered()
     ended: Remembered[int, None] = Remembered()
+    power = Power(promises)
     for number, line in enumerate(lines):
-        if line.action == "SendHalf" and line.outcome == Outcome.OK and line.c not in ended:
-            open_halves[line.c] = (line.actor, number)
+        if (forgiven := power.feed(number, line)) is not None:
+            broker, from_physical = forgiven
+            for key in [
+                k for k, (half, _) in open_halves.items() if half.queue[1] == broker and half.a >= from_physical
+            ]:
+                del open_halves[key]
+        elif line.action == "SendHalf" and line.outcome == Outcome.OK and line.c not in ended:
+            if not power.is_gone(line):
+                open_halves[line.c] = (line, number)
         elif line.outcome == Outcome.STEP and (
             line.action == "HalfDiscard" or (line.action == "EndTransaction" and line.a in (COMMIT, ROLLBACK))
         ):
             ended[line.c] = None
             open_halves.pop(line.c, None)
     if promises.settled:
-        for producer, number in open_halves.values():
-            yield Finding("EveryHalfDecided", f"a half message of {producer} was never decided", number)
+        for half, number in open_halves.values():
+            yield Finding("EveryHalfDecided", f"a half message of {half.actor} was never decided", number)
 
 
 def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedVisible: a message that a broker has committed reaches a consumer in the end."""
-    waiting: Remembered[int, int] = Remembered()
+    waiting: Remembered[int, tuple[str, int]] = Remembered()
     consumed: Remembered[int, None] = Remembered()
     for number, line in enumerate(lines):
-        if line.action == "EndTransaction" and line.outcome == Outcome.STEP and line.a == COMMIT:
+        if line.action == "PowerLoss" and not promises.flush_sync:
+            # The place of a committed message is not in the event, so whatever was not seen yet is forgiven.
+            for key in [key for key, (broker, _) in waiting.items() if broker == line.node]:
+                del waiting[key]
+        elif line.action == "EndTransaction" and line.outcome == Outcome.STEP and line.a == COMMIT:
             if line.c not in consumed:
-                waiting[line.c] = number
+                waiting[line.c] = (line.node, number)
         elif line.outcome == Outcome.CONSUMED:
             consumed[line.c] = None
             waiting.pop(line.c, None)
     if promises.settled:
-        for number in waiting.values():
+        for _, number in waiting.values():
             yield Finding("CommittedVisible", "a message was committed and nobody ever got it", number)
