@@ -198,7 +198,9 @@ class ScriptedClient:
             self._record(operation, outcome, action, queue, -1, -1, message, answer.code)
         return None
 
-    async def send_half(self, broker: BrokerAddress, queue: MessageQueue, decision: Decision, reply: Decision) -> None:
+    async def send_half(
+        self, broker: BrokerAddress, queue: MessageQueue, decision: Decision, reply: Decision, ends: int
+    ) -> None:
         body, properties, message = self._message(20, TRAN_MSG="true", PGROUP=PRODUCER_GROUP)
         transaction = properties["UNIQ_KEY"]
         self.decisions[transaction] = (reply, message)
@@ -221,7 +223,9 @@ class ScriptedClient:
             transaction_id=transaction,
         )
         try:
-            await self.client.oneway(broker.address, oneway(RequestCode.END_TRANSACTION, encode_header(end)), TIMEOUT_S)
+            for _ in range(ends):
+                command = oneway(RequestCode.END_TRANSACTION, encode_header(end))
+                await self.client.oneway(broker.address, command, TIMEOUT_S)
         except NetworkError:
             self._record(
                 operation, Outcome.UNKNOWN, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message

@@ -19,9 +19,6 @@ T = TypeVar("T")
 EFFECTS_MAX: Final = 40
 """A planned crash falls within so many effects: a send has about five."""
 
-TRANSACTIONS: Final = False
-"""Whether histories have transactions unless they are asked for something else."""
-
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
 
@@ -49,7 +46,7 @@ def step(pick: Pick, choices: list[type[h.Step]]) -> h.Step:
             choice = h.Send(client, broker, queue, pick(1, 4), (20, 20, 300, 3000)[pick(0, 3)])
         case "SendHalf":
             decisions: tuple[h.Decision, ...] = ("commit", "rollback", "unknown", "none")
-            choice = h.SendHalf(client, broker, queue, decisions[pick(0, 3)], decisions[pick(0, 3)])
+            choice = h.SendHalf(client, broker, queue, decisions[pick(0, 3)], decisions[pick(0, 3)], pick(1, 2))
         case "Pull":
             choice = h.Pull(client, broker, queue, pick(1, 8), (0, 0, 200, 5_000)[pick(0, 3)])
         case "AdvanceClock":
@@ -113,7 +110,7 @@ def setting(pick: Pick) -> h.Setting:
     )
 
 
-def history(seed: int, steps: int, *, transactions: bool = TRANSACTIONS) -> h.History:
+def history(seed: int, steps: int, *, transactions: bool = True) -> h.History:
     """The history of a seed."""
     source = random.Random(seed)
 
@@ -125,7 +122,7 @@ def history(seed: int, steps: int, *, transactions: bool = TRANSACTIONS) -> h.Hi
     return h.History(chosen, tuple(step(pick, choices) for _ in range(steps)))
 
 
-def histories(steps_max: int = 25, *, transactions: bool = TRANSACTIONS) -> st.SearchStrategy[h.History]:
+def histories(steps_max: int = 25, *, transactions: bool = True) -> st.SearchStrategy[h.History]:
     """Histories for Hypothesis: numbers shrink towards the simplest choice, lists towards fewer steps."""
 
     def picker(draw: st.DrawFn) -> Pick:

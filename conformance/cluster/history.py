@@ -56,6 +56,8 @@ class SendHalf:
     """What it sends at the end; `none`: nothing, so that the broker has to ask."""
     reply: Decision = "commit"
     """What it answers when it is asked, and says at the end unless that is `unknown` or `none`."""
+    ends: int = 1
+    """How often its decision arrives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +279,7 @@ STEPS: Final[dict[str, type[Step]]] = {
 
 STANDS_FOR: Final = {
     "AdvanceClock": ("ImmunityOver", "TrustExpire", "LoanExpire"),
+    "SendHalf": ("DuplicateEnd",),
     "LoseAnswer": ("LoseCheck",),
     "LoseRequest": ("LoseEnd", "LoseCommit"),
     "ProducerDeath": ("ConsumerDeath",),

@@ -149,7 +149,7 @@ class Story:
                 for _ in range(step.count):
                     await client.send(address, queue, step.body_bytes)
             case h.SendHalf():
-                await client.send_half(address, queue, step.decision, step.reply)
+                await client.send_half(address, queue, step.decision, step.reply, step.ends)
             case h.Pull():
                 await client.pull(address, queue, step.count, step.suspend_ms)
             case h.CommitOffset():

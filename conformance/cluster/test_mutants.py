@@ -12,10 +12,16 @@ from conformance.cluster import generate, runner
 from conformance.cluster import history as h
 from refmq.broker import queue_locks
 from refmq.broker.broker import Broker
+from refmq.broker.check_rounds import CheckRounds
+from refmq.broker.handlers import send
+from refmq.broker.put import put_with_properties
+from refmq.broker.transactions import Decision, HalfMessage, Transactions
 from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.net.broker import BrokerNode
 from refmq.net.engine import ReferenceEngine
+from refmq.protocol.headers.messages import EndTransactionRequest
 from refmq.sim.disk import _SimulatedFile
+from refmq.store.api import MessageToStore, PutResult, PutStatus
 from refmq.store.store import ReferenceStore
 
 SEEDS = 150
@@ -89,6 +95,37 @@ def a_pull_that_skips(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReferenceStore, "get_message", skip)
 
 
+def a_half_message_in_its_real_topic(patch: pytest.MonkeyPatch) -> None:
+    async def visible(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
+        return await put_with_properties(broker, replace(message, sys_flag=0), properties)
+
+    patch.setattr(send, "send_half", visible)
+
+
+def a_rollback_that_commits(patch: pytest.MonkeyPatch) -> None:
+    original = Transactions.end_transaction
+
+    async def commit(self: Transactions, header: EndTransactionRequest, half: HalfMessage) -> PutStatus:
+        return await original(self, replace(header, commit_or_rollback=Decision.COMMIT), half)
+
+    patch.setattr(Transactions, "end_transaction", commit)
+
+
+def a_commit_that_is_taken_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Transactions, "is_finished", lambda self, half: False)
+
+
+def a_commit_that_delivers_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Transactions, "is_finished", lambda self, half: True)
+
+
+def no_check_rounds(patch: pytest.MonkeyPatch) -> None:
+    async def never(self: CheckRounds, limits: object) -> None:
+        return None
+
+    patch.setattr(CheckRounds, "run", never)
+
+
 MUTANTS = [
     Mutant("acknowledged before the flush", frozenset({"AckedSurvives"}), acknowledged_before_the_flush),
     Mutant("a flush that does nothing", frozenset({"AckedSurvives", "InconsistentOffset"}), a_flush_that_does_nothing),
@@ -97,6 +134,11 @@ MUTANTS = [
     Mutant("an offset committed early", frozenset({"CommittedOffsetNeverAhead"}), an_offset_committed_early),
     Mutant("queues lent after a restart", frozenset({"OneOwnerPerQueue"}), queues_lent_after_a_restart),
     Mutant("topics that are not saved", frozenset({"AckedSurvives"}), topics_saved_late),
+    Mutant("a half message in its real topic", frozenset({"NoHalfVisible"}), a_half_message_in_its_real_topic),
+    Mutant("a rollback that commits", frozenset({"RolledBackNeverVisible"}), a_rollback_that_commits),
+    Mutant("a commit that is taken twice", frozenset({"CommittedOnce"}), a_commit_that_is_taken_twice),
+    Mutant("a commit that delivers nothing", frozenset({"CommittedVisible"}), a_commit_that_delivers_nothing),
+    Mutant("no check rounds", frozenset({"EveryHalfDecided"}), no_check_rounds),
     Mutant("a pull that skips", frozenset({"AckedSurvives", "SkippedPoll"}), a_pull_that_skips),
 ]
 
