@@ -72,7 +72,7 @@ async def flush_log(parts: Parts) -> PhysicalOffset:
 
 async def flush_queues(parts: Parts, least_pages: int) -> None:
     """Makes the queues durable in which so many pages are full; all of them for 0."""
-    for key in tuple(parts.dirty_queues):
+    for key in sorted(parts.dirty_queues):
         queue = parts.queues.get(key)
         if queue is None or (least_pages and queue.pages_to_flush(PAGE_BYTES) < least_pages):
             continue
