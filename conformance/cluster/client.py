@@ -187,7 +187,7 @@ class ScriptedClient:
             self._record(operation, answer, action, queue, -1, -1, message)
         elif answer.code in STORED:
             header = decode_header(SendMessageResponse, answer)
-            assert header.queue_offset is not None and header.msg_id is not None, "a stored message has a place"  # noqa: PT018
+            assert header.queue_offset is not None and header.msg_id is not None, "a stored message has a place"
             _, physical_offset = parse_message_id(header.msg_id)
             self._record(
                 operation, Outcome.OK, action, queue, physical_offset, header.queue_offset, message, answer.code
@@ -210,7 +210,7 @@ class ScriptedClient:
         header = self._sent(operation, "SendHalf", queue, message, answer)
         if header is None or decision == "none":
             return
-        assert header.queue_offset is not None and header.msg_id is not None  # noqa: PT018  # `_sent` has looked
+        assert header.queue_offset is not None and header.msg_id is not None
         _, physical_offset = parse_message_id(header.msg_id)
         said: Decision = decision if decision == "unknown" else reply
         self._record(operation, Outcome.INVOKE, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message)

@@ -54,7 +54,7 @@ def step(pick: Pick, choices: list[type[h.Step]]) -> h.Step:
         case "JumpClock":
             choice = h.JumpClock(broker, (-1_000, -1, 1_000, 60_000)[pick(0, 3)])
         case "ProcessCrash" | "PowerLoss":
-            choice = kind(broker, pick(0, EFFECTS_MAX))  # type: ignore[call-arg]
+            choice = kind(broker, pick(0, EFFECTS_MAX))  # type: ignore[call-arg]  # the case knows the fields
         case "ConsumerPause":
             choice = h.ConsumerPause(client, (1_000, 10_000, 40_000)[pick(0, 2)])
         case "Cut":
@@ -64,11 +64,11 @@ def step(pick: Pick, choices: list[type[h.Step]]) -> h.Step:
         case "Heal":
             choice = h.Heal()
         case "RestartBroker" | "FailFlush":
-            choice = kind(broker)  # type: ignore[call-arg]
+            choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
         case "Heartbeat" | "Disconnect" | "LoseAnswer" | "LoseRequest" | "HalfOpen":
-            choice = kind(client, broker)  # type: ignore[call-arg]
+            choice = kind(client, broker)  # type: ignore[call-arg]  # the case knows the fields
         case _:
-            choice = kind(client, broker, queue)  # type: ignore[call-arg,arg-type]
+            choice = kind(client, broker, queue)  # type: ignore[call-arg,arg-type]  # the case knows the fields
     assert isinstance(choice, kind)
     return choice
 

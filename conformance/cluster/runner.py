@@ -233,7 +233,7 @@ class Story:
         for broker in self.cluster.brokers:
             for number in range(self.history.setting.queues):
                 queue, address = self._queue(broker, number), self._address(broker)
-                await self.auditor.call(lambda q=queue, a=address: client.read_to_end(a, q))  # type: ignore[misc]
+                await self.auditor.call(lambda q=queue, a=address: client.read_to_end(a, q))  # type: ignore[misc]  # defaults
 
 
 def broker_config() -> BrokerConfig:

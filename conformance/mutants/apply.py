@@ -32,7 +32,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         if fullname != self._module:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path)
-        assert spec is not None and spec.origin is not None, f"{fullname} was not found"  # noqa: PT018 - one fact, not two
+        assert spec is not None and spec.origin is not None, f"{fullname} was not found"
         loader = _ChangedLoader(fullname, spec.origin)
         loader.change = self._change
         return importlib.util.spec_from_file_location(fullname, spec.origin, loader=loader)
