@@ -72,8 +72,19 @@ def nameserver_settings() -> str:
     return "\n".join(rows)
 
 
+def vocabulary() -> str:
+    """The tables of actions and promises."""
+    root = str(DOCS.parent)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    from conformance.vocabulary import as_markdown
+
+    return as_markdown()
+
+
 MARKERS = {
     "<!-- cli-reference -->": cli_reference,
     "<!-- error-reference -->": error_reference,
+    "<!-- vocabulary -->": vocabulary,
     "<!-- nameserver-settings -->": nameserver_settings,
 }
