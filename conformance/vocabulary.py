@@ -85,6 +85,8 @@ NO_ORACLE: Final = {
     "CommittedNotForgotten": "CommittedVisible judges the same from outside",
     "NoDiscardFinished": "CommittedVisible and CommittedOnce judge the same from outside",
     "NoSkippedOffset": "CommittedOffsetNeverAhead judges the same from outside",
+    "OneListenerPerQueue": "needs a client with listeners; the scripted one has none",
+    "OrderlyInOrder": "needs a client with listeners; the scripted one has none",
     "AllQueuesOwned": "needs a client that rebalances; the scripted one does not",
 }
 """Promises that TLC checks and no oracle judges, and why."""
