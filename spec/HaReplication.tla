@@ -116,23 +116,18 @@ HasRecord(n, m) ==
     /\ CellAt(n, at[m]) = FirstHalf(m) /\ CellAt(n, at[m] + 1) = SecondHalf(m)
 
 \* How many of the cells recovery accepts: complete records and padding, up to the first other thing.
-RECURSIVE ValidLen(_, _)
-ValidLen(cells, i) ==
-    IF i >= Len(cells) THEN i
-    ELSE IF cells[i + 1] = Pad THEN ValidLen(cells, i + 1)
-    ELSE IF i + 1 < Len(cells) /\ IsFirst(cells[i + 1]) /\ cells[i + 2] = cells[i + 1] + 1
-         THEN ValidLen(cells, i + 2)
-    ELSE i
+Whole(cells, i) ==
+    \/ cells[i] = Pad
+    \/ IsFirst(cells[i]) /\ i < Len(cells) /\ cells[i + 1] = cells[i] + 1
+    \/ IsSecond(cells[i]) /\ i > 1 /\ cells[i - 1] = cells[i] - 1
+ValidLen(cells) ==
+    LET broken == {i \in 1..Len(cells) : ~Whole(cells, i)}
+    IN  IF broken = {} THEN Len(cells) ELSE (CHOOSE i \in broken : \A j \in broken : i <= j) - 1
 
-\* What a consumer can read from these cells, in order. A dispatcher stops where recovery would.
-RECURSIVE Parse(_, _)
-Parse(cells, i) ==
-    IF i >= Len(cells) THEN <<>>
-    ELSE IF cells[i + 1] = Pad THEN Parse(cells, i + 1)
-    ELSE IF i + 1 < Len(cells) /\ IsFirst(cells[i + 1]) /\ cells[i + 2] = cells[i + 1] + 1
-         THEN <<cells[i + 1] \div 2>> \o Parse(cells, i + 2)
-    ELSE <<>>
-Readable(n) == Parse(log[n], 0)
+\* What a consumer can read from n, in order. A dispatcher stops where recovery would.
+Readable(n) ==
+    LET firsts == SelectSeq(SubSeq(log[n], 1, ValidLen(log[n])), IsFirst)
+    IN  [i \in 1..Len(firsts) |-> firsts[i] \div 2]
 Content(n)  == {Readable(n)[i] : i \in 1..Len(Readable(n))}
 
 \* Cells that are written over the stale ones; what lies further behind stays.
@@ -371,7 +366,7 @@ LosePages(n, o) ==
 \* Believing that all of it is flushed is a wish, unless it flushes first.
 Recover(n) ==
     LET disk  == log[n] \o stale[n]
-        valid == ValidLen(disk, 0)
+        valid == ValidLen(disk)
     IN  /\ log' = [log EXCEPT ![n] = SubSeq(disk, 1, valid)]
         /\ stale' = [stale EXCEPT ![n] = IF ZeroTailOnTruncate THEN <<>> ELSE SubSeq(disk, valid + 1, Len(disk))]
         /\ flushed' = [flushed EXCEPT ![n] = base[n] + valid]
@@ -477,7 +472,7 @@ Promote(s) ==                                                                   
     /\ PromoteLongest => \A t \in Node : role[t] = "slave" /\ up[t] # "gone" => End(t) <= End(s)
     /\ role' = [n \in Node |-> IF n = s THEN "master" ELSE IF n = leader /\ OldMasterBecomes # "master" THEN "slave" ELSE role[n]]
     /\ LET disk  == log[s] \o stale[s]
-           valid == ValidLen(disk, 0)
+           valid == ValidLen(disk)
            wiped(n) == n = leader /\ OldMasterBecomes = "wiped"
        IN  /\ log' = [n \in Node |-> IF n = s THEN SubSeq(disk, 1, valid) ELSE IF wiped(n) THEN <<>> ELSE log[n]]
            /\ base' = [n \in Node |-> IF wiped(n) THEN 0 ELSE base[n]]
