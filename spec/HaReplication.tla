@@ -634,6 +634,60 @@ NoGhost == [][\A n \in Node : up[n] = "down" /\ up'[n] = "up" => Len(log'[n]) <=
 Visible(m) == HasRecord(leader, m) /\ (ServeFlushedOnly => EndOf(m) <= flushed[leader])
 VisibleStays == [][\A m \in Msg : Visible(m) /\ leader' = leader /\ up'[leader] # "gone" => Visible(m)' \/ m \in retired']_vars
 
+\* Double entry: whatever changes, changes for a reason that stands elsewhere in the state. These say nothing
+\* new; they are here so that no guard of an action can be lost unnoticed.
+Faulty == faults' = faults + 1
+PutsHaveCauses == [][\A m \in Msg :
+    /\ status[m] \notin {"unsent", "waiting", "alone"} => status'[m] = status[m]
+    /\ status[m] = "unsent" => status'[m] \in {"unsent", "waiting", "alone"}
+    /\ status[m] # "unsent" => at'[m] = at[m]
+    /\ status'[m] = "alone" /\ status[m] = "unsent" => SyncRepl
+    /\ status'[m] # status[m] =>
+        CASE status'[m] \in {"waiting", "alone"} -> at'[m] # None /\ \E n \in Node : ServingMaster(n) /\ log'[n] # log[n]
+          [] status'[m] = "ok" -> /\ status[m] = "waiting"
+                                  /\ \E n \in Node : ServingMaster(n) /\ HasRecord(n, m) /\ (SyncFlush => EndOf(m) <= flushed[n])
+                                  /\ SyncRepl => \E n \in Node : Replicated(n, EndOf(m))
+          [] status'[m] = "no_slave" -> status[m] = "alone"
+          [] status'[m] = "slave_timeout" -> status[m] = "waiting" /\ SyncRepl /\ \A n \in Node : ~Replicated(n, EndOf(m))
+          [] status'[m] = "disk_timeout" -> status[m] = "waiting" /\ SyncFlush /\ \A n \in Node : ServingMaster(n) => EndOf(m) > flushed[n]
+          [] status'[m] = "unknown" -> Faulty /\ \E n \in Node : role[n] = "master" /\ up'[n] # "up"
+          [] OTHER -> FALSE
+    /\ m \in retired' \ retired => Faulty /\ ~Waiting(m) /\ HasRecord(leader, m)]_vars
+LogsHaveCauses == [][\A n \in Node :
+    /\ up'[n] # "up" /\ up[n] = "up" => Faulty
+    /\ up[n] # "up" /\ up'[n] = "up" => flushed'[n] = End(n)' /\ ~Faulty /\ (up[n] = "gone" => role[n] = "slave")
+    /\ role'[n] # role[n] => Faulty /\ leader' # leader
+    /\ leader' # leader => up[leader] # "up" /\ up[leader'] = "up"
+    /\ base'[n] # base[n] =>
+        \/ Faulty
+        \/ base'[n] = 0 /\ n \in emptied'
+        \/ End(n) = 0 /\ Linked(n) /\ link[n].down # <<>> /\ base'[n] = FileStart(Head(link[n].down).from)
+    /\ log'[n] # log[n] /\ up[n] = "up" /\ ~Faulty /\ n \notin emptied' \ emptied =>
+        LET added == Len(log'[n]) - Len(log[n]) IN
+        /\ added > 0 /\ SubSeq(log'[n], 1, Len(log[n])) = log[n]
+        /\ IF role[n] = "master" THEN \E m \in Msg : status[m] = "unsent" /\ status'[m] # "unsent" /\ at'[m] = End(n)' - RecordCells
+           ELSE /\ Linked(n) /\ link[n].down # <<>> /\ SubSeq(log'[n], Len(log[n]) + 1, Len(log'[n])) = Head(link[n].down).body
+                /\ link'[n] # NoLink /\ (End(n) = Head(link[n].down).from \/ End(n) = 0)
+    /\ flushed'[n] > flushed[n] /\ up[n] = "up" /\ ~Faulty => durable'[n] = flushed'[n] \/ base'[n] # base[n]
+    /\ durable'[n] > durable[n] => up'[n] = "up" /\ (up[n] = "up" \/ FlushOnRecovery)]_vars
+LinksHaveCauses == [][\A s \in Node :
+    /\ link'[s] # NoLink /\ link[s] = NoLink => ServingSlave(s) /\ link'[s] = FreshLink(link'[s].to) /\ ServingMaster(link'[s].to)
+    /\ link[s] # NoLink /\ link'[s] # NoLink =>
+        /\ link'[s].to = link[s].to
+        /\ link[s].request # None => link'[s].request = link[s].request /\ link'[s].next >= link[s].next /\ link'[s].ack >= link[s].ack
+        /\ Len(link'[s].up) > Len(link[s].up) => link'[s].up = Append(link[s].up, End(s)) /\ (SlaveFlushesFirst => flushed[s] = End(s))
+        /\ Len(link'[s].up) < Len(link[s].up) => link'[s].request # None
+        /\ link'[s].ack # link[s].ack => Len(link'[s].up) < Len(link[s].up) /\ ~(RequestIsNoAck /\ link[s].request = None)
+        /\ Len(link'[s].down) > Len(link[s].down) =>
+            LET f == link'[s].down[Len(link'[s].down)] IN f.from = link[s].next /\ link'[s].next = f.from + Len(f.body)
+        /\ Len(link'[s].down) <= Chan /\ Len(link'[s].up) <= Chan
+    /\ dead[s] = NoLink /\ dead'[s] # NoLink => Faulty /\ link[s] # NoLink /\ link'[s] = NoLink
+    /\ link[s] # NoLink /\ link'[s] = NoLink =>
+        \/ Faulty
+        \/ s \in emptied'
+        \/ link[s].down # <<>> /\ Head(link[s].down).from # End(s)
+        \/ \E k \in 1..Len(link[s].up) : link[s].up[k] > End(link[s].to)]_vars
+
 ------------------------------------------------------------------------------
 \* Liveness: faults and messages are finite.
 CaughtUp == \A s \in Node : role[s] = "slave" => End(s) = End(leader) /\ base[s] <= base[leader]

@@ -467,6 +467,54 @@ OneTableWhenViewsFresh ==
 \* A committed offset falls only by an explicit reset.
 CommittedOffsetMonotone == [][\A q \in Queue : committed'[q] < committed[q] => resets' > resets]_vars
 
+\* Double entry: whatever changes, changes for a reason that stands elsewhere in the state. These say nothing
+\* new; they are here so that no guard of an action can be lost unnoticed.
+Faulty == faults' = faults + 1
+ClientsHaveCauses == [][\A p \in Process :
+    /\ alive[p] \in {"dead", "left"} => alive'[p] = alive[p]
+    /\ alive[p] = "paused" => alive'[p] \in {"paused", "up", "dead"}
+    /\ alive'[p] # alive[p] => Faulty \/ (alive[p] = "paused" /\ alive'[p] = "up")
+    /\ alive[p] # "up" /\ alive'[p] = alive[p] =>
+        view'[p] = view[p] /\ own'[p] = own[p] /\ next'[p] = next[p] /\ cached'[p] = cached[p] /\ running'[p] = running[p] /\ memory'[p] = memory[p]
+    /\ view'[p] # view[p] => (view'[p] = {} /\ alive'[p] # "up") \/ \E b \in Broker : view'[p] = members[b] /\ view'[p] # {}
+    /\ \A b \in Broker :
+        /\ p \in members'[b] \ members[b] => alive[p] = "up"
+        /\ p \in members[b] \ members'[b] => alive[p] # "up" \/ Faulty]_vars
+QueuesHaveCauses == [][\A p \in Process, q \in Queue :
+    /\ own[p][q] = "no" /\ own'[p][q] # "no" => /\ q \in Share(p) /\ view[p] # {} /\ own'[p][q] = "yes" /\ (Orderly => trust[p][q])
+                                               /\ (next'[p][q] = committed[q] \/ committed[q] = None \/ Faulty)
+                                               /\ begin'[q] # None
+    /\ own[p][q] = "yes" /\ own'[p][q] # "yes" => q \notin Share(p) \/ alive'[p] # "up"
+    /\ own[p][q] = "dropped" => own'[p][q] \in {"dropped", "no"} /\ (own'[p][q] = "no" => running[p][q] = {} \/ alive'[p] # "up")
+    /\ own'[p][q] = "no" => cached'[p][q] = {} /\ running'[p][q] = {} /\ memory'[p][q] = None /\ next'[p][q] = 0
+    /\ own[p][q] = "yes" /\ own'[p][q] = "yes" =>
+        /\ next'[p][q] # next[p][q] => next'[p][q] = next[p][q] + 1 /\ next'[p][q] <= length[q] /\ cached'[p][q] = cached[p][q] \cup {next[p][q]}
+        /\ \A o \in cached[p][q] \ cached'[p][q] : o \in running[p][q] /\ o \in done'[q] /\ o \notin running'[p][q]
+                                                 /\ memory'[p][q] >= IF cached'[p][q] = {} THEN next[p][q] ELSE Least(cached'[p][q])
+        /\ \A o \in running'[p][q] \ running[p][q] : o \in cached[p][q] /\ (Orderly => trust[p][q])
+        /\ memory'[p][q] # memory[p][q] => running'[p][q] # running[p][q] /\ memory'[p][q] > memory[p][q]]_vars
+OffsetsHaveCauses == [][
+    /\ \A c \in net' \ net : \E p \in Process : alive[p] = "up" /\ own[p][c.queue] = "yes" /\ memory[p][c.queue] = c.offset
+    /\ \A c \in net \ net' : Faulty \/ committed'[c.queue] = (IF MonotoneCommit THEN Max(committed[c.queue], c.offset) ELSE c.offset)
+    /\ Cardinality(net \ net') <= 1 \/ Faulty
+    /\ \A q \in Queue :
+        /\ committed'[q] # committed[q] => Faulty \/ (committed[q] = None /\ CommitStart) \/ \E c \in net \ net' : c.queue = q
+        /\ saved'[q] # saved[q] => saved'[q] = committed'[q]
+        /\ DurableCommit /\ committed'[q] # committed[q] => saved'[q] = committed'[q]
+        /\ begin'[q] # begin[q] => begin[q] = None \/ resets' > resets
+        /\ resets' > resets => Faulty
+        /\ length'[q] \in {length[q], length[q] + 1}]_vars
+LoansHaveCauses == [][
+    /\ \A p \in Process, q \in Queue :
+        /\ trust'[p][q] /\ ~trust[p][q] => Orderly /\ alive[p] = "up" /\ loan'[q] = Id(p) /\ (own[p][q] # "no" \/ q \in Share(p))
+        /\ trust[p][q] /\ ~trust'[p][q] => running[p][q] = {} \/ ~ListenerBounded \/ alive'[p] # alive[p] \/ loan[q] # Id(p)
+    /\ \A q \in Queue : loan'[q] # loan[q] =>
+        IF loan'[q] # None THEN loan[q] = None /\ \E p \in Process : alive[p] = "up" /\ Id(p) = loan'[q]
+        ELSE \/ Faulty \/ [id |-> loan[q], queue |-> q] \in unlocks
+             \/ \A p \in Process : Live(p) /\ Id(p) = loan[q] => ~trust'[p][q]
+    /\ \A u \in unlocks' \ unlocks : \E p \in Process : Id(p) = u.id /\ own[p][u.queue] # "no" /\ own'[p][u.queue] = "no"
+    /\ restarted' # restarted => Faulty]_vars
+
 ------------------------------------------------------------------------------
 \* Liveness: faults are finite.
 Stable == {p \in Process : alive[p] = "up"} # {}
