@@ -225,6 +225,23 @@ def test_a_broken_invariant_is_told_to_whoever_runs_the_server() -> None:
     run(scenario())
 
 
+def test_a_mistake_of_ours_is_answered_and_reported() -> None:
+    def handler(_: Connection, command: RemotingCommand) -> RemotingCommand:
+        raise KeyError("no such queue")
+
+    async def scenario() -> list[object]:
+        reported: list[object] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        async with serving(handler) as (_, address), asking() as client:
+            answer = await client.invoke(address, request(CODE), 5)
+            assert (answer.code, answer.remark) == (1, "'no such queue'")
+            await client.oneway(address, oneway(CODE), 5)
+            await until(lambda: len(reported) == 2)
+        return reported
+
+    assert [type(error) for error in run(scenario())] == [KeyError, KeyError]
+
+
 def test_an_answer_that_fits_no_frame_becomes_an_error() -> None:
     def handler(_: Connection, command: RemotingCommand) -> RemotingCommand:
         return response(command, 0, body=bytes(2000))
@@ -380,6 +397,23 @@ def test_who_does_not_read_its_answers_is_not_read_either() -> None:
     run(scenario())
 
 
+def test_who_reads_its_answers_late_gets_all_of_them() -> None:
+    async def scenario() -> None:
+        def big_answer(_: Connection, command: RemotingCommand) -> RemotingCommand:
+            return response(command, 0, body=bytes(100_000))
+
+        async with (
+            serving(big_answer, Limits(write_buffer_high_bytes=300_000)) as (server, address),
+            raw_peer(address) as (reader, writer),
+        ):
+            writer.write(b"".join(encode(request(CODE, opaque=n)) for n in range(300)))  # 30 MB of answers
+            await until(lambda: server.held_bytes > 300_000)
+            assert [(await read_command(reader)).opaque for _ in range(300)] == list(range(300))
+            assert server.held_bytes == 0
+
+    run(scenario())
+
+
 def test_who_does_not_read_what_it_is_told_is_given_up() -> None:
     async def scenario() -> None:
         limits = Limits(write_buffer_high_bytes=100_000, write_buffer_bytes_max=1_000_000)
@@ -457,6 +491,42 @@ def test_requests_that_wait_for_answers_are_bounded() -> None:
                 await connection.request(request(CODE), 5)
             for task in waiting:
                 task.cancel()
+
+    run(scenario())
+
+
+def test_a_client_answers_what_it_does_not_serve_and_nothing_after_its_end() -> None:
+    async def ask_back(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+        answer = await connection.request(request(307), 5)
+        return response(command, answer.code, remark=answer.remark)
+
+    async def scenario() -> None:
+        async with serving(ask_back) as (_, address), asking() as client:
+            answer = await client.invoke(address, request(CODE), 5)
+            assert (answer.code, answer.remark) == (3, " request type 307 not supported")
+            await client.close()
+            with pytest.raises(ConnectFailed, match="the client is closed"):
+                await client.invoke(address, request(CODE), 5)
+
+    run(scenario())
+
+
+def test_a_oneway_request_waits_for_a_peer_that_takes_nothing_and_then_fails() -> None:
+    async def scenario() -> None:
+        accepted: list[asyncio.StreamWriter] = []
+        listener = await asyncio.start_server(lambda _, writer: accepted.append(writer), "127.0.0.1", 0, limit=1024)
+        address = f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+
+        async def tell_for_ever(client: Client) -> None:
+            while True:
+                await client.oneway(address, oneway(CODE, body=bytes(100_000)), 0.05)
+
+        async with asking(Client(limits=Limits(write_buffer_high_bytes=10_000))) as client:
+            with pytest.raises(RequestTimedOut, match="takes nothing"):
+                await tell_for_ever(client)
+        listener.close()
+        accepted[0].transport.abort()
+        await asyncio.sleep(0)
 
     run(scenario())
 

@@ -118,6 +118,37 @@ def test_a_silent_broker_expires_after_two_minutes_and_comes_back(seed: int) -> 
     world.run(story())
 
 
+def test_a_broker_that_talks_and_does_not_register_expires_and_is_cut_off() -> None:
+    """The connection is never idle here, so it is the scan that finds the broker."""
+    world = World(seed=2)
+    closed: list[str | None] = []
+
+    async def forgetful(node: Node) -> None:
+        client = Client()
+        await client.invoke(f"ns:{PORT}", registration(node.name), 6)
+        connection = await client.connect(f"ns:{PORT}", 3)
+        connection.on_close(lambda gone: closed.append(gone.close_reason))
+        while True:
+            await asyncio.sleep(10)
+            await client.invoke(f"ns:{PORT}", request(RequestCode.GET_BROKER_CLUSTER_INFO), 3)
+
+    ns, a = world.node("ns", nameserver), world.node("a", forgetful)
+
+    async def story() -> None:
+        asker = Asker(world)
+        ns.start()
+        await asyncio.sleep(0.5)
+        a.start()
+        await asyncio.sleep(119)
+        assert await asker.brokers_of("T1") == ["a"]
+        assert closed == []
+        await asyncio.sleep(14)
+        assert await asker.brokers_of("T1") == []
+        assert closed == ["the peer closed"]
+
+    world.run(story())
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_lost_connection_takes_its_broker_at_once_and_no_other(seed: int) -> None:
     world = World(seed=seed)
@@ -204,7 +235,7 @@ def test_two_nameservers_know_the_same_without_talking_to_each_other() -> None:
 
 
 def test_a_jump_of_the_wall_clock_expires_nobody() -> None:
-    world = World(seed=6)
+    world = World(seed=6, strict=True)  # strict: nothing of the shell may reach out of the simulated world
     ns, a = world.node("ns", nameserver), world.node("a", broker_at("ns"))
 
     async def story() -> None:
