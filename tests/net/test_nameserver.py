@@ -13,8 +13,11 @@ import pytest
 
 from refmq.errors import CorruptRecord, NetworkError
 from refmq.model.step import Event
+from refmq.nameserver.serve import Asked, decode_registration, serve_registration
+from refmq.nameserver.tables import ChannelId
 from refmq.net.client import Client
-from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
+from refmq.net.connection import Answer, Connection
+from refmq.net.nameserver import DECODED_HERE_BYTES_MAX, FileOn, Nameserver, run_nameserver
 from refmq.net.process import stop_on_signals
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from refmq.protocol.bodies.registration import RegisterBrokerBody, encode_register_broker_body
@@ -35,8 +38,9 @@ async def nameserver(node: Node) -> None:
     await run_nameserver(server, stop, timeout_s=5)
 
 
-def registration(name: str, counter: int = 1) -> RemotingCommand:
-    topics = {topic: TopicConfig(topic_name=topic) for topic in ("T1", f"on-{name}")}
+def registration(name: str, counter: int = 1, *, more_topics: int = 0) -> RemotingCommand:
+    names = ("T1", f"on-{name}", *(f"one-of-many-{number}" for number in range(more_topics)))
+    topics = {topic: TopicConfig(topic_name=topic) for topic in names}
     wrapper = TopicConfigSerializeWrapper(
         data_version=DataVersion(timestamp=1, counter=counter), topic_config_table=topics
     )
@@ -170,6 +174,57 @@ def test_a_lost_connection_takes_its_broker_at_once_and_no_other(seed: int) -> N
         assert await asker.brokers_of("T1") == ["a", "b"]
 
     world.run(story())
+
+
+def long_registration_of_one_who_dies(seed: int) -> None:
+    """A broker with thousands of topics dies before, while or after its registration is read, and comes back."""
+    world = World(seed=seed)
+    command = registration("a", more_topics=2000)
+    assert len(command.body) > DECODED_HERE_BYTES_MAX
+
+    async def hasty(node: Node) -> None:
+        await (await Client().connect(f"ns:{PORT}", 3)).request(command, 6)
+        await asyncio.Event().wait()
+
+    ns, a = world.node("ns", nameserver), world.node("a", hasty)
+
+    async def story() -> None:
+        asker = Asker(world)
+        ns.start()
+        await asyncio.sleep(0.5)
+        a.start()
+        await asyncio.sleep(0.000_25 * seed)
+        a.crash()
+        await asyncio.sleep(1)
+        assert await asker.brokers_of("T1") == [], "a ghost"
+        a.start()
+        await asyncio.sleep(1)
+        assert await asker.brokers_of("one-of-many-1999") == ["a"]
+
+    world.run(story())
+
+
+@pytest.mark.parametrize("seed", range(0, 80, 4))
+def test_a_long_registration_is_read_apart_and_leaves_no_ghost_when_its_sender_is_gone(seed: int) -> None:
+    long_registration_of_one_who_dies(seed)
+
+
+def test_a_ghost_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def without_a_look(self: Nameserver, connection: Connection, command: RemotingCommand) -> Answer:
+        broker = await asyncio.get_running_loop().run_in_executor(None, decode_registration, command)
+        asked = Asked(command, ChannelId(connection.number), self._now_ms())
+        step = serve_registration(self.state, asked, broker)
+        self._take(step)
+        return await self._perform(step.effects, command)
+
+    monkeypatch.setattr(Nameserver, "_serve_long_registration", without_a_look)
+
+    def any_of_them() -> None:
+        for seed in range(80):
+            long_registration_of_one_who_dies(seed)
+
+    with pytest.raises(AssertionError, match="a ghost"):
+        any_of_them()
 
 
 def test_a_power_loss_is_silence_and_expires() -> None:

@@ -69,7 +69,7 @@ def test_the_recording_is_there_and_broad() -> None:
     assert len(FRAMES) > 250
     requests = {each.request_code for each in FRAMES if each.kind != "response"}
     answered = {each.request_code for each in FRAMES if each.kind == "response" and each.response_code == 0}
-    nameserver = {100, 101, 102, 103, 104, 105, 106, 205, 206, 216, 219, 311, 312, 313, 318, 319, 322, 327}
+    nameserver = {100, 101, 102, 103, 104, 105, 106, 205, 206, 216, 219, 224, 304, 311, 312, 313, 318, 319, 322, 327}
     broker = {11, 12, 14, 15, 29, 30, 31, 33, 34, 35, 36, 37, 38, 41, 42, 46, 310, 320, 325}
     from_broker = {39, 40, 221, 307, 309, 326}
     assert requests >= nameserver | broker | from_broker

@@ -138,12 +138,16 @@ def scan_brokers(state: NameserverState, now_ms: TimestampMs) -> NameserverStep:
 
 
 def serve_register_broker(state: NameserverState, asked: Asked) -> NameserverStep:
-    header = headers.decode_header(headers.RegisterBrokerRequest, asked.command)
-    data = asked.command.body
-    if header.body_crc32 not in (0, zlib.crc32(data) & CRC_MASK):
-        return answer(state, asked, ResponseCode.SYSTEM_ERROR, remark="crc32 not match")
-    body = registration_body(asked.command.version, data, compressed=header.compressed)
-    broker = Registration(
+    return serve_registration(state, asked, decode_registration(asked.command))
+
+
+def decode_registration(command: RemotingCommand) -> Registration:
+    """What a broker says of itself. Apart from the step, because a shell may read a long one somewhere else."""
+    header = headers.decode_header(headers.RegisterBrokerRequest, command)
+    if header.body_crc32 not in (0, zlib.crc32(command.body) & CRC_MASK):
+        raise RefmqError("crc32 not match")
+    body = registration_body(command.version, command.body, compressed=header.compressed)
+    return Registration(
         cluster=header.cluster_name,
         broker_name=header.broker_name,
         broker_id=BrokerId(header.broker_id),
@@ -153,6 +157,9 @@ def serve_register_broker(state: NameserverState, asked: Asked) -> NameserverSte
         topics=body.topic_config_serialize_wrapper.topic_config_table,
         filter_servers=body.filter_server_list,
     )
+
+
+def serve_registration(state: NameserverState, asked: Asked, broker: Registration) -> NameserverStep:
     if not register_broker_enabled(state.routes, broker):
         remark = "register broker failed: an unknown broker sent a single topic, or there are too many"
         return answer(state, asked, ResponseCode.SYSTEM_ERROR, remark=remark)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from rpds import HashTrieMap
 
@@ -19,14 +20,17 @@ from refmq.model.step import Event
 from refmq.nameserver.kv import KvConfig, decode_kv_file
 from refmq.nameserver.registration import SCAN_DELAY_MS, SCAN_PERIOD_MS, CloseChannel
 from refmq.nameserver.serve import (
+    Asked,
     Effect,
     NameserverState,
     NameserverStep,
     PersistKv,
     PersistSettings,
     Reply,
+    decode_registration,
     lose_channel,
     scan_brokers,
+    serve_registration,
     serve_request,
 )
 from refmq.nameserver.settings import default_settings
@@ -35,9 +39,12 @@ from refmq.net.connection import Answer, Connection
 from refmq.net.limits import Limits
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
-from refmq.protocol.codes import ResponseCode
+from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.store.text_file import read_text_file_or_backup, replace_text_file
+
+DECODED_HERE_BYTES_MAX: Final = 256 * 1024
+"""A longer registration, of some 1,500 topics, is read in a thread: reading one of 16 MB takes a second or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +115,22 @@ class Nameserver:
         if connection.number not in self._watched:
             self._watched.add(connection.number)
             connection.on_close(self._lose)
+        if command.code == RequestCode.REGISTER_BROKER and len(command.body) > DECODED_HERE_BYTES_MAX:
+            return self._serve_long_registration(connection, command)
         step = serve_request(self.state, ChannelId(connection.number), command, self._now_ms())
         self._take(step)
         if len(step.effects) == 1 and isinstance(step.effects[0], Reply):
             return step.effects[0].command
         return self._perform(step.effects, command)
+
+    async def _serve_long_registration(self, connection: Connection, command: RemotingCommand) -> Answer:
+        """Tens of thousands of topics take a second to read, and everybody else must not wait for that."""
+        broker = await self._loop.run_in_executor(None, decode_registration, command)
+        if connection.closed:
+            return None  # its end was seen already and would not be seen again: the broker would stay as a ghost
+        step = serve_registration(self.state, Asked(command, ChannelId(connection.number), self._now_ms()), broker)
+        self._take(step)
+        return await self._perform(step.effects, command)
 
     def _lose(self, connection: Connection) -> None:
         self._watched.discard(connection.number)
