@@ -21,6 +21,7 @@ from refmq.store.checkpoint import Checkpoint, Durable
 from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
 from refmq.store.commit_log import PAGE_BYTES
 from refmq.store.config import StoreConfig
+from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.parts import Parts
 
 
@@ -70,17 +71,22 @@ async def flush_log(parts: Parts) -> PhysicalOffset:
     return flushed
 
 
+async def flush_queue(parts: Parts, queue: ConsumeQueue) -> None:
+    """Makes one queue durable as far as it is written now."""
+    flushed = await queue.flush()
+    if queue.files.flushed == queue.files.wrote:
+        parts.dirty_queues.discard((queue.topic, queue.queue_id))
+    if parts.emit is not None:
+        parts.emit(Event("FlushQueue", "", queue.topic, queue.queue_id, flushed))
+
+
 async def flush_queues(parts: Parts, least_pages: int) -> None:
     """Makes the queues durable in which so many pages are full; all of them for 0."""
     for key in sorted(parts.dirty_queues):
         queue = parts.queues.get(key)
         if queue is None or (least_pages and queue.pages_to_flush(PAGE_BYTES) < least_pages):
             continue
-        flushed = await queue.flush()
-        if queue.files.flushed == queue.files.wrote:
-            parts.dirty_queues.discard(key)
-        if parts.emit is not None:
-            parts.emit(Event("FlushQueue", "", queue.topic, queue.queue_id, flushed))
+        await flush_queue(parts, queue)
 
 
 async def flush_index(parts: Parts) -> None:

@@ -85,7 +85,7 @@ def _collect(
                     status = GetStatus.FOUND
                     skip_below = -1
                     if parts.emit is not None:
-                        _serve_message(parts, queue, next_offset, physical_offset, record)
+                        serve_message(parts, queue, next_offset, physical_offset, record)
         next_offset += 1
     return GetResult(status, QueueOffset(next_offset), low, high, tuple(records), log_end - physical_offset > in_memory)
 
@@ -118,7 +118,8 @@ def _matches_unit(queue: ConsumeQueue, tags_code: int, wanted: MessageFilter) ->
     return all(ext.bitmap[position // 8] & 1 << position % 8 for position in test.bit_positions)
 
 
-def _serve_message(parts: Parts, queue: ConsumeQueue, queue_offset: int, physical_offset: int, record: bytes) -> None:
+def serve_message(parts: Parts, queue: ConsumeQueue, queue_offset: int, physical_offset: int, record: bytes) -> None:
+    """A message goes to a consumer. Reading changes nothing, so all that is left of it is its trace."""
     decoded = decode_record(record, base=physical_offset, check_crc=False)
     fingerprint = message_fingerprint(unique_key(decoded.properties), decoded.body)
     assert parts.emit is not None

@@ -38,10 +38,10 @@ from refmq.store.checkpoint import (
 from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import OnDamage
-from refmq.store.consume_queue import QUEUE_DIRECTORY
+from refmq.store.consume_queue import QUEUE_DIRECTORY, ConsumeQueue
 from refmq.store.dispatch import dispatch_up_to, read_record
 from refmq.store.file_sequence import CREATING
-from refmq.store.flush import write_checkpoint
+from refmq.store.flush import flush_log, write_checkpoint
 from refmq.store.index import Index
 from refmq.store.index_file import IndexEntry, key_hash
 from refmq.store.parts import Parts
@@ -86,9 +86,7 @@ async def recover(parts: Parts, now_ms: TimestampMs) -> RecoveryReport:
     await truncate_log(parts, plan)
     _truncate_index(parts, plan)
     _catch_up(parts, plan)
-    await write_checkpoint(parts)
-    if parts.emit is not None:
-        parts.emit(Event("FinishRecovery", a=parts.log.wrote, b=parts.log.log_min))
+    await finish_recovery(parts)
     return RecoveryReport(
         was_clean=plan.was_clean,
         scanned_from=PhysicalOffset(plan.scan_from),
@@ -99,6 +97,29 @@ async def recover(parts: Parts, now_ms: TimestampMs) -> RecoveryReport:
         queues=len(parts.queues),
         notes=tuple(plan.notes),
     )
+
+
+async def finish_recovery(parts: Parts) -> None:
+    """Everything is in its queue and in the index: that is made durable and written down, and the store serves."""
+    await write_checkpoint(parts)
+    if parts.emit is not None:
+        parts.emit(Event("FinishRecovery", a=parts.log.wrote, b=parts.log.log_min))
+
+
+async def stop_store(parts: Parts) -> None:
+    """A clean stop. What cannot be dispatched (the disk is full) leaves the abort file where it is."""
+    parts.log.commit()
+    await flush_log(parts)
+    before = None
+    while before != parts.dispatched_to < parts.log.readable:
+        before = parts.dispatched_to
+        dispatch_up_to(parts, parts.log.readable, DISPATCH_AT_ONCE)
+    if parts.dispatched_to == parts.log.wrote and await write_checkpoint(parts, is_clean=True):
+        parts.disk.remove(ABORT_FILE)
+        parts.names.changed("")
+        await parts.names.flush("")
+        if parts.emit is not None:
+            parts.emit(Event("StopStore", a=parts.log.wrote))
 
 
 # --- StartStore -----------------------------------------------------------------------------------------------------
@@ -256,14 +277,18 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
 async def truncate_queues(parts: Parts, plan: _Plan) -> None:
     """Cuts every queue behind the units that are surely durable, and makes the cut durable."""
     for key, end in _queue_ends(parts, plan).items():
-        queue = parts.queues[key]
-        if queue.end_at(end):
-            await queue.flush_files()
-            if parts.emit is not None:
-                parts.emit(Event("TruncateQueue", "", queue.topic, queue.queue_id, queue.end, plan.scan.valid_to))
-        if not queue.files.bases:
+        await truncate_queue(parts, parts.queues[key], end, plan.scan.valid_to)
+        if not parts.queues[key].files.bases:
             del parts.queues[key]
     parts.queue_sum = sum(queue.end for queue in parts.queues.values())
+
+
+async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, valid_to: PhysicalOffset) -> None:
+    """Ends one queue, zeroes what was behind and flushes it: it must not come back when new units stand before it."""
+    if queue.end_at(end):
+        await queue.flush_files()
+        if parts.emit is not None:
+            parts.emit(Event("TruncateQueue", "", queue.topic, queue.queue_id, queue.end, valid_to))
 
 
 def _queue_ends(parts: Parts, plan: _Plan) -> dict[tuple[str, int], int]:

@@ -45,7 +45,7 @@ from refmq.store.flush import (
 )
 from refmq.store.get import get_message, query_by_key, units_from
 from refmq.store.parts import Emit, FilterBitmap, Parts
-from refmq.store.recover import ABORT_FILE, DISPATCH_AT_ONCE, recover
+from refmq.store.recover import recover, stop_store
 from refmq.store.time_search import offset_by_time, unit_store_time
 
 LOCK_FILE = "lock"
@@ -112,18 +112,7 @@ class ReferenceStore:
         try:
             if self._failure is not None:
                 raise self._failure
-            parts.log.commit()
-            await flush_log(parts)
-            while parts.dispatched_to < parts.log.readable and dispatch_up_to(
-                parts, parts.log.readable, DISPATCH_AT_ONCE
-            ):
-                pass
-            if parts.dispatched_to == parts.log.wrote and await write_checkpoint(parts, is_clean=True):
-                self._disk.remove(ABORT_FILE)
-                parts.names.changed("")
-                await parts.names.flush("")
-                if parts.emit is not None:
-                    parts.emit(Event("StopStore", a=parts.log.wrote))
+            await stop_store(parts)
         finally:
             parts.close()
             assert self._lock is not None
