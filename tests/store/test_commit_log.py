@@ -7,7 +7,7 @@ import pytest
 from refmq.errors import UsageError
 from refmq.model.ids import PhysicalOffset
 from refmq.sim.choice import mildest
-from refmq.store import LogPiece, ReferenceStore
+from refmq.store import FlushMode, LogPiece, ReferenceStore
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, put_many, run, started
 
 POOL = replace(SMALL, transient_pool=True)
@@ -136,3 +136,36 @@ def test_a_slave_that_lost_power_goes_on_where_its_log_is_whole() -> None:
     slave.append_log(rest)
     slave.dispatch(100)
     assert bodies(slave) == bodies(store)
+
+
+def test_a_slave_that_becomes_master_gives_no_offset_twice_and_goes_on_behind_its_last_whole_record() -> None:
+    store = started(new_disk())
+    put_many(store, 45)
+    for cut in (1, 50, 90, 200):
+        slave = ReferenceStore(new_disk(), replace(SMALL, is_slave=True, flush_mode=FlushMode.SYNC))
+        run(slave.start(NOW))
+        while (piece := store.read_log(slave.log_max, 10**6)) is not None:
+            data = piece.data[: max(0, store.log_max - cut - piece.physical_offset)]
+            if not data:
+                break
+            slave.append_log(LogPiece(piece.physical_offset, data))
+        slave.set_slave(False)
+        whole = bodies(store)[: 44 if cut < 100 else 43]
+        result = put(slave, message(body=b"mine"), at(9000))
+        assert result.queue_offset == len(whole)
+        run(slave.flush())
+        slave.dispatch(1000)
+        assert bodies(slave) == [*whole, b"mine"]
+
+
+def test_records_without_a_queue_do_not_end_a_dispatch() -> None:
+    store = started(new_disk())
+    for _ in range(5):
+        put(store, message(sys_flag=0xC))
+    put(store, message())
+    assert len(store.dispatch(2)) == 1
+    assert store.dispatched_to == store.log_max
+    for _ in range(5):
+        put(store, message(sys_flag=0x4))
+    assert store.dispatch(2) == ()
+    assert store.dispatched_to == store.log_max

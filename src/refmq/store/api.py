@@ -313,9 +313,9 @@ class MessageStore(Protocol):
         ...
 
     def dispatch(self, count_max: int) -> tuple[Dispatched, ...]:
-        """Gives up to `count_max` records their queue units and index entries, in the order of the log. Records
-        that belong to no queue (half messages of the old kind, rollbacks) are not in the answer. An empty answer
-        with `dispatched_to` below the bound does not happen."""
+        """Gives the next records their queue units and index entries, in the order of the log, at most `count_max`
+        that belong to a queue. Records that belong to none (prepared and rolled back ones) are passed and are not in
+        the answer. An empty answer means that the bound is reached."""
         ...
 
     async def maintain(self, now_ms: TimestampMs) -> None:

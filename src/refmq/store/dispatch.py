@@ -240,3 +240,29 @@ def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]
         found.append(dispatched)
     parts.dispatched_to = PhysicalOffset(position + size)
     return True
+
+
+def take_over_offsets(parts: Parts) -> PhysicalOffset:
+    """Looks through the records that are not dispatched yet, so that no queue offset is given twice.
+
+    Returns where the last whole record ends.
+    """
+    log = parts.log
+    position = int(max(parts.dispatched_to, log.log_min))
+    while position < log.readable:
+        head = log.read_up_to(position, 8)
+        if len(head) == 8 and int.from_bytes(head[4:], "big") == BLANK_MAGIC:
+            if log.next_file(position) > log.readable:
+                break
+            position = log.next_file(position)
+            continue
+        data = log.record_at(position)
+        if data is None:
+            break
+        record = read_record(data, 0, position, parts.delay)
+        if record.transaction in _QUEUED:
+            key = (record.topic, record.queue_id)
+            parts.queue_offsets[key] = max(parts.queue_offsets.get(key, 0), record.queue_offset + 1)
+        log.saw_store_time(TimestampMs(record.store_ms))
+        position += record.size
+    return PhysicalOffset(position)

@@ -33,7 +33,7 @@ from refmq.store.clean import Pressure, disk_pressure, expire_files
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.consume_queue import QUEUE_DIRECTORY
-from refmq.store.dispatch import dispatch_up_to
+from refmq.store.dispatch import dispatch_up_to, take_over_offsets
 from refmq.store.flush import (
     FlushClock,
     commit_pages_due,
@@ -192,7 +192,13 @@ class ReferenceStore:
             return parts.log.flushed
 
     def dispatch(self, count_max: int) -> tuple[Dispatched, ...]:
-        return dispatch_up_to(self.parts, self.parts.dispatch_bound, count_max)
+        parts = self.parts
+        bound = parts.dispatch_bound
+        while True:
+            before = parts.dispatched_to
+            found = dispatch_up_to(parts, bound, count_max)
+            if found or parts.dispatched_to == before:
+                return found
 
     async def maintain(self, now_ms: TimestampMs) -> None:
         parts, clock = self.parts, self._clock
@@ -310,7 +316,14 @@ class ReferenceStore:
     # --- administration ----------------------------------------------------------------------------------------------
 
     def set_slave(self, is_slave: bool) -> None:
-        self.parts.config = replace(self.parts.config, is_slave=is_slave)
+        """A slave that becomes the master goes on behind its last whole record: its master may have died in one."""
+        parts = self.parts
+        if parts.config.is_slave and not is_slave:
+            end = take_over_offsets(parts)
+            if end < parts.log.wrote:
+                parts.log.files.truncate(end)
+                parts.log.end_at(end)
+        parts.config = replace(parts.config, is_slave=is_slave)
 
     def delete_topic(self, topic: str) -> int:
         parts = self.parts
