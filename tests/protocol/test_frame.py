@@ -237,6 +237,13 @@ BROKEN = {
     "code not a number": (struct.pack(">iI", 17, 13) + b'{"code":true}', "code", 9),
     "code too large": (struct.pack(">iI", 23, 19) + b'{"code":2147483648}', "code", 9),
     "unknown language number": (struct.pack(">iI", 19, 15) + b'{"language":14}', "language", 9),
+    "not a number of JSON": (struct.pack(">iI", 16, 12) + b'{"code":NaN}', "header", 8),
+    "remark not text": (struct.pack(">iI", 16, 12) + b'{"remark":1}', "remark", 9),
+    "remark half a character": (struct.pack(">iI", 23, 19) + b'{"remark":"\\uD83D"}', "remark", 9),
+    "fields not an object": (struct.pack(">iI", 20, 16) + b'{"extFields":[]}', "extFields", 9),
+    "field an object": (struct.pack(">iI", 26, 22) + b'{"extFields":{"k":{}}}', "extFields.k", 22),
+    "field an array": (struct.pack(">iI", 26, 22) + b'{"extFields":{"k":[]}}', "extFields.k", 22),
+    "field half a character": (struct.pack(">iI", 32, 28) + b'{"extFields":{"k":"\\uDE00"}}', "extFields.k", 22),
     "short binary header": (struct.pack(">iI", 24, 1 << 24 | 20) + bytes(20), "headerLength", 5),
 }
 FORGED = {
@@ -284,6 +291,11 @@ def test_good_frames_before_a_bad_one_are_given_and_the_error_stays() -> None:
     with pytest.raises(WireError):
         decoder.end()
     assert decoder.buffered == 0
+
+
+def test_a_limit_that_no_frame_could_keep_is_the_callers_mistake() -> None:
+    with pytest.raises(UsageError):
+        FrameDecoder(frame_length_max=7)
 
 
 def test_a_claimed_length_costs_nothing_until_the_bytes_come() -> None:
