@@ -231,7 +231,6 @@ class Runner:
         before = tuple(
             (int(name), int(self.disk.info(f"commitlog/{name}").modified_ms)) for name in self.disk.list("commitlog")
         )
-        safe_to = int(min(store.dispatched_to, store.flushed_to))
         due = step.hour == DELETE_HOUR or step.used_percent > 75
         removed = -1
         try:
@@ -250,7 +249,8 @@ class Runner:
                     required=due,
                     files_max=FILES_MAX,
                     interrupted=removed < 0,
-                    safe_to=safe_to,
+                    # Asked afterwards: a consumer may have been served meanwhile.
+                    safe_to=int(min(store.dispatched_to, store.flushed_to)),
                 )
             )
 

@@ -152,6 +152,10 @@ class DiskCases:
         again.release()
         assert disk.open("lock").read(0, 4) == b"lock"
 
+    def test_a_lock_makes_its_directory(self, disk: Disk) -> None:
+        disk.lock("new/store/lock").release()
+        assert disk.exists("new/store/lock")
+
     def test_usage_is_between_empty_and_full(self, disk: Disk) -> None:
         usage = disk.usage("not/there/yet")
         assert 0 < usage.free_bytes <= usage.total_bytes

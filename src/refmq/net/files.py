@@ -171,6 +171,7 @@ class RealDisk:
                 status = target.stat()
                 if (status.st_dev, status.st_ino) in _locks_of_this_process:
                     raise StoreInUse(path, "lock", "this process holds it already")
+            target.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
             descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
             try:
                 fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
