@@ -198,8 +198,22 @@ def conformance(session: nox.Session) -> None:
             session.run("python", "-m", "conformance", "store", *options)
             session.run("python", "-m", "conformance", "cluster", *options)
         case arguments:
-            chosen = arguments or ["conformance", "--numprocesses=auto", "--dist=worksteal"]
-            session.run("pytest", "--hypothesis-profile=ci", "-p", "no:cacheprovider", *chosen)
+            pytest = ("pytest", "--hypothesis-profile=ci", "-p", "no:cacheprovider")
+            if arguments:
+                session.run(*pytest, *arguments)
+                return
+            mutants = "conformance/mutants"
+            session.run(*pytest, "conformance", f"--ignore={mutants}", "--numprocesses=auto", "--dist=worksteal")
+            session.run(*pytest, mutants)  # by itself: it prints its table, and uses every core by its own means
+
+
+@nox.session(default=False)
+def bench(session: nox.Session) -> None:
+    """What the reference store costs, beside zlib.crc32; numbers and a plot are left in build/."""
+    prepare_refmq(session, "bench")
+    BUILD.mkdir(exist_ok=True)
+    results = ("--json", str(BUILD / "bench-store.json"), "--plot", str(BUILD / "bench-store.png"))
+    session.run("python", "-m", "bench.store", *results, *session.posargs)
 
 
 @nox.session(default=False)

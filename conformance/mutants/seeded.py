@@ -128,14 +128,6 @@ SEEDED: Final = (
         "    parts.dispatched_to = log.wrote\n",
     ),
     Seeded(
-        "flushed-stays",
-        "B27",
-        "After a truncation the bytes above the cut still count as flushed.",
-        "refmq.store.file_sequence",
-        "        self.flushed = min(self.flushed, position)\n",
-        "",
-    ),
-    Seeded(
         "overflow-to-zero",
         "B60",
         "A reader beyond the end of a queue is sent to its begin.",
@@ -304,6 +296,7 @@ NOT_OURS: Final = {
     "B11": "Multi-dispatch (LMQ) is not supported.",
     "B14": "There is no choice of locks to change while one is held.",
     "B18": "There is no confirm offset; a slave's position is decided by the broker's replication.",
+    "B27": "Only recovery cuts flushed data, and it flushes what is left before it sets the position.",
     "B43": "The cursor of a delay level belongs to the broker, not to the store.",
     "B45": "The same.",
     "B50": "The same.",

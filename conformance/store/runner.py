@@ -74,7 +74,8 @@ class Runner:
         self._armed: h.ProcessCrash | h.PowerLoss | None = None
         self._flushed_to = 0
         self._checkpoint_bytes = b""
-        self._is_lied_to = False
+        self._is_lied_to = False  # a checkpoint that is not the store's own says more than is true
+        self._may_refuse = False
         self._start(h.StartStore())
 
     # --- the steps --------------------------------------------------------------------------------------------
@@ -374,9 +375,9 @@ class Runner:
 
     def _cannot_start(self, error: Exception) -> None:
         self.is_broken = True
-        if isinstance(error, DamagedLog) and self._is_lied_to:
-            # Somebody said that lost bytes were durable: a checkpoint from the future, or no abort file after a power
-            # loss. To refuse is the right answer.
+        if isinstance(error, DamagedLog) and self._may_refuse:
+            # Somebody said that lost bytes were durable: a checkpoint from the future, half of one, or no abort file
+            # after a power loss. To refuse is a right answer.
             return
         self._see(seen.StartFailed(f"{type(error).__name__}: {error}"))
 
@@ -386,7 +387,7 @@ class Runner:
             case h.DamageAbort(present=True):
                 self.disk.put_contents({ABORT: b""})
             case h.DamageAbort():
-                self._is_lied_to = True
+                self._may_refuse = True
                 self.disk.take_away(ABORT)
             case h.DamageCheckpoint(how):
                 self._damage_checkpoint(how)
@@ -408,8 +409,9 @@ class Runner:
                 stamps = (BEGIN_MS - 1).to_bytes(8, "big") * 3 + bytes(4072)
             case "ahead":
                 stamps = later * 3 + bytes(4072)
-                self._is_lied_to = True
+                self._is_lied_to = self._may_refuse = True
             case _:
+                self._may_refuse = True
                 stamps = stamps[:8] + bytes(max(0, len(stamps) - 8))
         self.disk.put_contents({CHECKPOINT: stamps})
 

@@ -1,4 +1,4 @@
-"""The reference serves every message of a store that a real 4.9.7 broker wrote, after a clean stop and after kill -9."""
+"""The reference serves every message of a store that a real 4.9.7 broker wrote, stopped cleanly or killed."""
 
 from __future__ import annotations
 
