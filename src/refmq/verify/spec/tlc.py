@@ -262,8 +262,8 @@ def read_progress(text: str, before: Progress) -> Progress:
     """`Progress(16) at ...: 146,409 states generated (...), 35,957 distinct states found (...), 0 states left`."""
     depth = re.match(r"Progress\((\d+)\)", text)
     generated = re.search(r"([\d,]+) states (?:generated|checked)", text)
-    distinct = re.search(r"([\d,]+) distinct states", text)
-    left = re.search(r"([\d,]+) states left", text)
+    distinct = re.search(r"(?<![\d,-])([\d,]+) distinct states", text)
+    left = re.search(r"(?<![\d,-])([\d,]+) states left", text)
     return Progress(
         depth=int(depth[1]) if depth is not None else before.depth,
         generated=number(generated[1]) if generated is not None else before.generated,
