@@ -309,7 +309,6 @@ ForgetMemory ==
 StopStore ==
     /\ mode = "serving"
     /\ AllDispatched
-    /\ waiting = {}
     /\ disk' = cell
     /\ unitDisk' = unit
     /\ indexDisk' = IF FlushIndexAtStop THEN index ELSE indexDisk
@@ -428,6 +427,10 @@ AfterLoss(loss) ==
                [] loss[p] = "lost" -> disk[p]
                [] loss[p] = "torn" -> IF IsRecord(cell[p]) THEN Torn ELSE disk[p]]
 
+\* The units that were not durable and are lost.
+UnitsDirty == {<<q, i>> \in Queue \X UnitNumber : unit[q][i] # unitDisk[q][i]}
+UnitLosses == SUBSET UnitsDirty
+
 \* What is still promised after such a loss: with sync flush everything, with async flush what was durable.
 StillPromised == IF SyncFlush THEN promised ELSE promised \cap (gone \cup MessagesIn(cell, first, DurableEnd))
 
@@ -449,7 +452,7 @@ PowerLoss ==
           /\ cell' = AfterLoss(loss)
           /\ disk' = cell'
           /\ goal' = ValidEnd(cell', first)
-    /\ \E lost \in SUBSET {<<q, i>> \in Queue \X UnitNumber : unit[q][i] # unitDisk[q][i]} :
+    /\ \E lost \in UnitLosses :
           /\ unit' = [q \in Queue |-> [i \in UnitNumber |-> IF <<q, i>> \in lost THEN unitDisk[q][i] ELSE unit[q][i]]]
           /\ unitDisk' = unit'
     /\ index' \in {index, indexDisk}

@@ -161,6 +161,7 @@ def simulate(
 @command.command()
 @click.argument("protocol")
 @click.argument("trace_file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--config", default="", help="Configuration of the Trace module (default: the one of its name).")
 @spec_dir_option
 @jar_option
 @heap_option
@@ -169,6 +170,7 @@ def simulate(
 def trace(
     protocol: str,
     trace_file: Path,
+    config: str,
     spec_dir: Path | None,
     jar: Path | None,
     heap: str,
@@ -178,7 +180,7 @@ def trace(
     """Check that the events in FILE are a behaviour of PROTOCOL, from the first to the last."""
     folder = find_spec_dir(spec_dir)
     options = RunOptions(heap=heap, timeout_s=timeout_s)
-    answer = validate_trace(find_tlc(jar), folder, protocol, trace_file, options)
+    answer = validate_trace(find_tlc(jar), folder, protocol, trace_file, options, config)
     if as_json:
         print_json(answer.to_json())
     elif answer.accepted:

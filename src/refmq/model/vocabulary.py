@@ -142,6 +142,11 @@ STORE_RECOVERY: Final = Protocol(
         Action("ProcessCrash", By.ENVIRONMENT, "Memory is gone; every written byte survives."),
         Action("PowerLoss", By.ENVIRONMENT, "Any subset of the unflushed pages is gone as well."),
         Action("FailFlush", By.ENVIRONMENT, "A flush reports an error; the pages' fate is unknown."),
+        Action(
+            "RemoveQueues",
+            By.ENVIRONMENT,
+            "An operator removes the consume queues of a stopped store to have them rebuilt.",
+        ),
     ),
     invariants=(
         Invariant("AckedSurvives", "What was acknowledged survives every fault that the flush mode covers."),

@@ -82,6 +82,8 @@ class Outcome:
     coverage: dict[str, int] = field(default_factory=dict)
     """Action -> how often it was taken, when coverage was asked for."""
     errors: list[str] = field(default_factory=list)
+    printed: list[str] = field(default_factory=list)
+    """What the specification itself printed (PrintT)."""
     seconds: float = 0.0
 
 
@@ -224,6 +226,8 @@ def read_message(outcome: Outcome, message: Message, outside: list[str]) -> None
     code, text = message.code, message.text
     if code == 0:
         outside.append(text)
+        if text.startswith("<<"):
+            outcome.printed.append(text)
     elif code in (PROGRESS_CODE, STATS_CODE, *SIMULATION_CODES):
         outcome.progress = read_progress(text, outcome.progress)
     elif code == DEPTH_CODE:

@@ -6,11 +6,12 @@ TLC 2.15 cannot read JSON, so a module is generated that extends TraceX:
     EXTENDS TraceX
     RecordedEvents == << [action |-> "AppendMessage", ..., physical_offset |-> 0, ...], ... >>
     TraceUnfinished == taken < Len(Events)
+    TellTaken == PrintT(<<"taken", taken>>)
 
 and the configuration of TraceX gets `CONSTANT Events <- RecordedEvents` and, as its last invariant, TraceUnfinished.
 A trace is accepted exactly when that last invariant is violated: some behaviour of the specification took every event
-and kept every other invariant on the way. Otherwise the depth of the search is the number of the first event that
-could not be taken, because each step takes one event.
+and kept every other invariant on the way. Otherwise the largest number that TellTaken printed, a constraint that is
+always true, tells which event could not be taken.
 
 A record has `action`, `actor`, `subject`, `queue_id` and the fields that the vocabulary names for its action. TLC
 computes with 32 bits, so numbers that only have to be told apart (`message`, `tags_code`) are numbered from 1 in the
@@ -20,13 +21,16 @@ order in which they appear, and times (`..._ms`) are replaced by their rank. Zer
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from refmq.errors import UsageError
 from refmq.model import vocabulary
+from refmq.trace.reader import SUFFIX as TRACE_SUFFIX
+from refmq.trace.reader import read_file as read_trace_file
 from refmq.verify.spec.catalogue import find_configurations
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.counterexample import render, steps_of
@@ -38,6 +42,7 @@ COMMON_TEXT_FIELDS = ("actor", "subject")
 SLOTS = ("a", "b", "c", "d")
 IDENTITY_FIELDS = frozenset({"message", "tags_code"})
 TLC_INTEGER_MAX = 2**31 - 1
+TAKEN = re.compile(r'<<"taken", (\d+)>>')
 EVENTS_MAX = 100_000  # TLC is for small traces; large ones are the work of `refmq verify`
 
 
@@ -63,19 +68,22 @@ class TraceAnswer:
         }
 
 
-def validate_trace(tlc: Tlc, spec_dir: Path, protocol: str, path: Path, options: RunOptions) -> TraceAnswer:
-    """Read a trace file and hold it against TraceX."""
-    return validate_events(tlc, spec_dir, protocol, read_events(path, protocol), options)
+def validate_trace(
+    tlc: Tlc, spec_dir: Path, protocol: str, path: Path, options: RunOptions, config: str = ""
+) -> TraceAnswer:
+    """Read a trace file and hold it against TraceX, with the configuration TraceX or another one of that module."""
+    return validate_events(tlc, spec_dir, protocol, read_events(path, protocol), options, config)
 
 
 def validate_events(
-    tlc: Tlc, spec_dir: Path, protocol: str, events: Sequence[TraceEvent], options: RunOptions
+    tlc: Tlc, spec_dir: Path, protocol: str, events: Sequence[TraceEvent], options: RunOptions, config_name: str = ""
 ) -> TraceAnswer:
     """Hold events against TraceX."""
-    configurations = [one for one in find_configurations(spec_dir, "Trace") if one.protocol == protocol]
-    if not configurations:
-        raise UsageError(f"there is no Trace{protocol}.tla with a configuration in {spec_dir}")
-    configuration = configurations[0]
+    configurations = {one.name: one for one in find_configurations(spec_dir, "Trace") if one.protocol == protocol}
+    wanted = config_name or f"Trace{protocol}"
+    if wanted not in configurations:
+        raise UsageError(f"there is no {wanted}.cfg with a Trace{protocol}.tla in {spec_dir}")
+    configuration = configurations[wanted]
     if not events:
         raise UsageError("the trace has no events")
     name = f"Trace{protocol}Run"
@@ -84,7 +92,8 @@ def validate_events(
         module, config = folder / f"{name}.tla", folder / f"{name}.cfg"
         module.write_text(trace_module(protocol, events))
         config.write_text(
-            configuration.path.read_text() + "\nCONSTANT Events <- RecordedEvents\nINVARIANT TraceUnfinished\n"
+            configuration.path.read_text()
+            + "\nCONSTANT Events <- RecordedEvents\nCONSTRAINT TellTaken\nINVARIANT TraceUnfinished\n"
         )
         outcome = run_tlc(
             tlc,
@@ -104,12 +113,12 @@ def answer_of(outcome: Outcome, protocol: str, events: Sequence[TraceEvent]) -> 
     if outcome.found is Found.INVARIANT and outcome.name == "TraceUnfinished":
         return TraceAnswer(True, len(events), states)
     if outcome.found is Found.OK:
-        at = outcome.progress.depth
+        at = 1 + max((int(match[1]) for match in map(TAKEN.fullmatch, outcome.printed) if match), default=0)
         event = events[at - 1]
         reason = f"event {at} of {len(events)} is not possible in {protocol}: {show_event(event)}"
         return TraceAnswer(False, len(events), states, reason, at)
     if outcome.found in {Found.INVARIANT, Found.ACTION_PROPERTY}:
-        at = len(outcome.states) - 1
+        at = int(outcome.states[-1].variables.get("taken", "0")) if outcome.states else 0
         shown = show_event(events[at - 1]) if at >= 1 else "the initial state"
         reason = f"event {at} of {len(events)} violates {outcome.name}: {shown}"
         explanation = render(steps_of(outcome, protocol)[-3:], None)
@@ -124,7 +133,13 @@ def show_event(event: TraceEvent) -> str:
 
 
 def read_events(path: Path, protocol: str) -> list[TraceEvent]:
-    """Read a trace of JSON lines, one event each. Fields by the vocabulary's names, or as a, b, c and d."""
+    """Read a trace: the binary one that nodes record (`*.trace`), or JSON lines with one event each.
+
+    In JSON the fields have the vocabulary's names, or are called a, b, c and d. Events of other protocols in a binary
+    trace are left out: a node records all that it does in one file.
+    """
+    if path.suffix == TRACE_SUFFIX:
+        return read_binary_events(path, protocol)
     try:
         text = path.read_text()
     except UnicodeDecodeError as error:
@@ -144,6 +159,15 @@ def read_events(path: Path, protocol: str) -> list[TraceEvent]:
         if len(events) > EVENTS_MAX:
             raise UsageError(f"{path} has more than {EVENTS_MAX} events; TLC is for small traces")
     return events
+
+
+def read_binary_events(path: Path, protocol: str) -> list[TraceEvent]:
+    """The events of one binary trace file that belong to the protocol."""
+    known = fields_of(protocol)
+    recorded = read_trace_file(path)
+    if recorded.dropped_count or any(not damage.is_tail for damage in recorded.damage):
+        raise UsageError(f"{path} is not complete: TLC needs every event")
+    return [read_event(asdict(one.event), protocol) for one in recorded.events if one.event.action in known]
 
 
 def read_event(data: object, protocol: str) -> TraceEvent:
@@ -211,9 +235,9 @@ def trace_module(protocol: str, events: Sequence[TraceEvent]) -> str:
     records = ",\n    ".join(record(event) for event in shrink_numbers(events))
     name = f"Trace{protocol}Run"
     return (
-        f"---- MODULE {name} ----\nEXTENDS Trace{protocol}\n\n"
+        f"---- MODULE {name} ----\nEXTENDS Trace{protocol}, Integers, Sequences, TLC\n\n"
         f"RecordedEvents == <<\n    {records}\n>>\n\n"
-        "TraceUnfinished == taken < Len(Events)\n====\n"
+        'TraceUnfinished == taken < Len(Events)\nTellTaken == PrintT(<<"taken", taken>>)\n====\n'
     )
 
 

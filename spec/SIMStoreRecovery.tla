@@ -1,0 +1,8 @@
+-------------------------- MODULE SIMStoreRecovery --------------------------
+\* StoreRecovery for long random walks: more queues, more files, many crashes. What a power loss takes is drawn at
+\* random instead of tried in every combination.
+EXTENDS StoreRecovery, TLC
+
+SomeLoss == {[p \in LogDirty |-> RandomElement({"kept", "lost", "torn"})]}
+SomeUnitLoss == {{u \in UnitsDirty : RandomElement(BOOLEAN)}}
+=============================================================================

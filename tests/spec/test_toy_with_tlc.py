@@ -1,0 +1,122 @@
+"""The runner with TLC itself, on a toy that checks in a second."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from refmq.cli.spec import command
+from refmq.errors import CheckFound, MissingTool, UsageError
+from refmq.tools.jdk import find_java
+from refmq.tools.tlc import find_tlc_jar
+from refmq.verify.spec.tlc import find_tlc
+
+TOY = Path(__file__).parent / "toy"
+
+pytestmark = [
+    pytest.mark.jdk,
+    pytest.mark.skipif(find_java() is None or find_tlc_jar() is None, reason="needs Java and TLC"),
+]
+
+
+def spec(*arguments: str, folder: Path = TOY) -> tuple[str, BaseException | None]:
+    result = CliRunner().invoke(command, [*arguments, "--spec-dir", str(folder)])
+    return result.output, result.exception
+
+
+def test_each_configuration_of_the_toy_ends_as_it_expects(tmp_path: Path) -> None:
+    output, error = spec("check", "--json", "--counterexamples", str(tmp_path))
+    assert error is None
+    by_name = {row["configuration"]: row for row in json.loads(output)}
+    assert by_name["MCTurnstile"]["distinct_states"] == 8
+    assert by_name["MCTurnstile"]["coverage"]["WalkIn"] > 0
+    saved = json.loads((tmp_path / "MCTurnstileFree.json").read_text())
+    assert [step["step"] for step in saved["steps"]] == ["Init", "WalkIn"]
+    assert saved["steps"][1]["changes"] == {"inside": 1, "log": ["in"]}
+    lazy = json.loads((tmp_path / "MCTurnstileLazy.json").read_text())
+    assert lazy["loop_to"] == len(lazy["steps"])
+    assert not list(TOY.glob("states")), "TLC left something in the source tree"
+
+
+def test_an_expectation_that_is_not_met_is_a_finding(tmp_path: Path) -> None:
+    shutil.copytree(TOY, tmp_path, dirs_exist_ok=True)
+    config = tmp_path / "MCTurnstileFree.cfg"
+    config.write_text(config.read_text().replace("Strict = FALSE", "Strict = TRUE"))
+    output, error = spec("check", "MCTurnstileFree", folder=tmp_path)
+    assert isinstance(error, CheckFound)
+    assert "expected violation NobodyForFree, found ok" in str(error)
+    assert "FAILED" in output
+
+
+def test_a_module_that_does_not_parse_is_reported(tmp_path: Path) -> None:
+    shutil.copytree(TOY, tmp_path, dirs_exist_ok=True)
+    spec_file = tmp_path / "Turnstile.tla"
+    spec_file.write_text(spec_file.read_text().replace("inside <= paid", "inside <= "))
+    _, error = spec("check", "MCTurnstileFree", folder=tmp_path)
+    assert isinstance(error, CheckFound)
+    assert "TLC could not check it" in str(error)
+
+
+def test_mutants_are_killed_or_need_a_reason(tmp_path: Path) -> None:
+    shutil.copytree(TOY, tmp_path, dirs_exist_ok=True)
+    output, error = spec("mutate", "Turnstile", "--only", "WalkIn", "--kind", "drop", folder=tmp_path)
+    assert isinstance(error, CheckFound)
+    assert "1 survivors have no reason" in str(error)
+    assert "survived  WalkIn: drop `inside < Coins`" in output
+    assert "1 of 2 mutants killed" in output
+    (tmp_path / "mutants").mkdir()
+    (tmp_path / "mutants" / "Turnstile.toml").write_text(
+        '[[survivor]]\naction = "WalkIn"\nkind = "drop"\ntext = "inside < Coins"\nreason = "paid <= Coins implies it"\n'
+    )
+    output, error = spec("mutate", "Turnstile", "--only", "WalkIn", "--kind", "drop", folder=tmp_path)
+    assert error is None
+    assert "paid <= Coins implies it" in output
+
+
+def test_a_trace_is_followed_to_its_end_or_to_the_event_that_does_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "refmq.verify.spec.traces.fields_of", lambda protocol: {"InsertCoin": ("paid_after",), "WalkIn": ()}
+    )
+    trace = tmp_path / "t.jsonl"
+    coin, walk = '{"action": "InsertCoin", "a": %d}\n', '{"action": "WalkIn"}\n'
+    trace.write_text(coin % 1 + walk + coin % 2 + walk)
+    output, error = spec("trace", "Turnstile", str(trace), "--json")
+    assert error is None
+    assert json.loads(output) == {"accepted": True, "events": 4, "states": 5, "reason": "", "failed_at": None}
+    trace.write_text(coin % 1 + walk + walk + coin % 2)
+    output, error = spec("trace", "Turnstile", str(trace))
+    assert isinstance(error, CheckFound)
+    assert "event 3 of 4 is not possible in Turnstile: WalkIn" in str(error)
+    trace.write_text(coin % 1 + walk + coin % 7)  # the state after the event is compared as well
+    _, error = spec("trace", "Turnstile", str(trace))
+    assert isinstance(error, CheckFound)
+    assert "event 3 of 3" in str(error)
+
+
+def test_a_walk_is_taken() -> None:
+    output, error = spec("simulate", "--json")
+    assert error is None
+    assert json.loads(output)[0]["generated_states"] > 20
+
+
+def test_missing_tools_and_wrong_settings_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TLA2TOOLS_JAR", str(tmp_path / "nothing.jar"))
+    with pytest.raises(UsageError, match=r"TLA2TOOLS_JAR names .*nothing.jar, which is not a file"):
+        find_tlc()
+    monkeypatch.delenv("TLA2TOOLS_JAR")
+    monkeypatch.setattr("refmq.verify.spec.tlc.find_tlc_jar", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingTool):
+        find_tlc()
+    program = tmp_path / "tlc"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert find_tlc().main == (str(program),)
+    assert os.environ["PATH"] == str(tmp_path)
