@@ -155,13 +155,15 @@ class IndexFile:
 
     # --- recovery --------------------------------------------------------------------------------------------------
 
-    def walk(self) -> Iterator[IndexEntry]:
-        """The entries from number 1 on, whatever they hold."""
+    def walk(self) -> Iterator[tuple[int, int, int, int]]:
+        """Hash, physical offset, seconds and previous entry of every entry from number 1 on, whatever they hold.
+
+        Plain tuples: a file has up to twenty million entries.
+        """
         number = 1
         while number < self.entries:
             count = min(ENTRIES_READ, self.entries - number)
-            for values in _ENTRY.iter_unpack(self.file.read(self._entry_at(number), count * ENTRY_BYTES)):
-                yield IndexEntry(*values)
+            yield from _ENTRY.iter_unpack(self.file.read(self._entry_at(number), count * ENTRY_BYTES))
             number += count
 
     def sound_entries(self, physical_to: int) -> tuple[int, int]:
@@ -170,15 +172,17 @@ class IndexFile:
         A crash leaves any mixture of old and new pages behind the entries that were durable. An entry whose second half
         was lost looks like one of record 0; that it does not lead on to the entry before it in its slot gives it away.
         """
-        count, last = 0, -1
-        newest = array("i", bytes(SLOT_BYTES * self.slots))
-        for entry in self.walk():
-            sound = entry.key_hash >= 0 and entry.seconds >= 0 and entry.previous == newest[entry.key_hash % self.slots]
-            if not sound or not max(last, 0) <= entry.physical_offset < physical_to or entry == _NO_ENTRY:
+        count, last, lowest, slots = 0, -1, 0, self.slots
+        newest = array("i", bytes(SLOT_BYTES * slots))
+        for hashed, physical_offset, seconds, previous in self.walk():
+            place = hashed % slots
+            if hashed < 0 or seconds < 0 or previous != newest[place] or not lowest <= physical_offset < physical_to:
                 break
+            if not (hashed or physical_offset or seconds or previous):
+                break  # never written
             count += 1
-            newest[entry.key_hash % self.slots] = count
-            last = entry.physical_offset
+            newest[place] = count
+            last = lowest = physical_offset
         return count, last
 
     def keep(self, count: int, end_ms: int) -> None:
@@ -186,15 +190,15 @@ class IndexFile:
         slots = array("i", bytes(SLOT_BYTES * self.slots))
         assert slots.itemsize == SLOT_BYTES
         used, last, begin = 0, 0, 0
-        for number, entry in enumerate(self.walk(), 1):
+        for number, (hashed, physical_offset, _, _) in enumerate(self.walk(), 1):
             if number > count:
                 break
-            place = entry.key_hash % self.slots
+            place = hashed % self.slots
             used += slots[place] == 0
             slots[place] = number
-            last = entry.physical_offset
+            last = physical_offset
             if number == 1:
-                begin = entry.physical_offset
+                begin = physical_offset
         if int.from_bytes(array("i", [1]).tobytes(), "little") == 1:
             slots.byteswap()
         self.is_dirty = True
@@ -208,6 +212,3 @@ class IndexFile:
             next_entry=count + 1,
         )
         self.write_header()
-
-
-_NO_ENTRY: Final = IndexEntry(0, 0, 0, 0)

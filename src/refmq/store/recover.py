@@ -70,6 +70,7 @@ class _Plan:
     records_scanned: int = 0
     bytes_cut: int = 0
     dispatched: int = 0
+    queue_ends: dict[tuple[str, int], int] = field(default_factory=dict)
     index_kept: tuple[int, int] | None = None
     """Files of the index that stay, and entries in the last of them."""
     notes: list[str] = field(default_factory=list)
@@ -209,7 +210,8 @@ def _contradiction(parts: Parts, plan: _Plan) -> str:
         return "the checkpoint is not ours" if parts.log.files.bases else ""
     if plan.scan.valid_to < durable.log_to:
         return f"the log ends at {plan.scan.valid_to}, the checkpoint says {durable.log_to}"
-    if sum(_queue_ends(parts, plan).values()) != durable.queue_sum:
+    plan.queue_ends = _queue_ends(parts, plan)
+    if sum(plan.queue_ends.values()) != durable.queue_sum:
         return "the queues are not those of the checkpoint"
     if parts.index is not None:
         plan.index_kept = _sound_index(parts, parts.index, durable)
@@ -276,7 +278,8 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
 
 async def truncate_queues(parts: Parts, plan: _Plan) -> None:
     """Cuts every queue behind the units that are surely durable, and makes the cut durable."""
-    for key, end in _queue_ends(parts, plan).items():
+    ends = plan.queue_ends if plan.durable is not None else _queue_ends(parts, plan)
+    for key, end in ends.items():
         await truncate_queue(parts, parts.queues[key], end, plan.scan.valid_to)
         if not parts.queues[key].files.bases:
             del parts.queues[key]
