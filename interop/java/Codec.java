@@ -3,6 +3,8 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.remoting.CommandCustomHeader;
@@ -18,6 +20,8 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  *   frame -       a frame: read, written again
  *   header CLASS  a frame: its ext fields read as CLASS, written again into a new frame
  *   messages -    messages one behind the other: read, written again
+ *   inflate -     one message: its body, decompressed
+ *   sign KEYS     a frame: signed as a client does, KEYS is access key and secret key with a slash between them
  */
 public class Codec {
     public static void main(String[] args) throws Exception {
@@ -47,6 +51,10 @@ public class Codec {
                 return header(name, decoded(data));
             case "messages":
                 return messages(data);
+            case "inflate":
+                return MessageDecoder.decode(ByteBuffer.wrap(data), true, true).getBody();
+            case "sign":
+                return signed(name.split("/"), decoded(data));
             default:
                 throw new IllegalArgumentException("unknown mode " + mode);
         }
@@ -56,6 +64,11 @@ public class Codec {
         Class<? extends CommandCustomHeader> type = Class.forName(name).asSubclass(CommandCustomHeader.class);
         CommandCustomHeader header = command.decodeCommandCustomHeader(type);
         return array(RemotingCommand.createRequestCommand(command.getCode(), header).encode());
+    }
+
+    private static byte[] signed(String[] keys, RemotingCommand command) {
+        new AclClientRPCHook(new SessionCredentials(keys[0], keys[1])).doBeforeRequest("", command);
+        return array(command.encode());
     }
 
     private static byte[] messages(byte[] data) throws Exception {

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from interop.artifacts import CLIENTS
 from interop.codec import JAVA_BODIES, JavaCodec, java_body, java_header
 from refmq.protocol import bodies, headers
+from refmq.protocol.acl import Credentials, sign, signature_is_valid
 from refmq.protocol.bodies import ConsumeType, JsonStyle, decode_body, encode_body
 from refmq.protocol.command import LanguageCode, RemotingCommand, SerializeType, request
+from refmq.protocol.compression import CompressionType, compress
 from refmq.protocol.frame import decode, encode
 from refmq.protocol.headers import decode_header, encode_header
 from refmq.protocol.record import Record, decode_records, encode_record
@@ -165,5 +167,36 @@ def test_java_reads_our_messages(java: tuple[JavaCodec, str]) -> None:
         assert len(received) == len(sent)
         for ours, theirs in zip(sent, received, strict=True):
             assert dataclasses.replace(theirs, properties=ours.properties) == ours
+
+    check()
+
+
+@pytest.mark.parametrize("kind", list(CompressionType))
+def test_java_inflates_our_bodies(java: tuple[JavaCodec, str], kind: CompressionType) -> None:
+    codec, _ = java
+
+    @few
+    @given(records(), st.binary(min_size=1, max_size=300))
+    def check(record: Record, body: bytes) -> None:
+        compressed, flag = compress(body, 0, kind)
+        message = dataclasses.replace(
+            record, topic="T", body=compressed, properties=b"", sys_flag=record.sys_flag & 0x30 | flag
+        )
+        assert codec.ask("inflate", "-", encode_record(message)) == body
+
+    check()
+
+
+def test_java_signs_as_we_do(java: tuple[JavaCodec, str]) -> None:
+    codec, _ = java
+
+    @few
+    @given(commands(SerializeType.JSON))
+    def check(command: RemotingCommand) -> None:
+        command = dataclasses.replace(command, language=LanguageCode.JAVA, ext_fields=dict(command.fields))
+        theirs = decode(codec.ask("sign", "account/secret", encode(command)))
+        ours = sign(command, Credentials("account", "secret"))
+        assert theirs.fields["Signature"] == ours.fields["Signature"]
+        assert signature_is_valid(theirs, "secret")
 
     check()
