@@ -37,6 +37,9 @@ OPS_AT_ONCE: Final = 32
 ROUND_MS_MAX: Final = 60_000
 """A round that takes longer ends where it is."""
 
+OLD_MAX: Final = 10_000
+"""Messages of which it is remembered that their immunity is over; only the trace needs it."""
+
 CHECK_TIMES_MAX: Final = 10_000
 """No count of checks is read above this; a damaged property must not become a long number."""
 
@@ -99,6 +102,7 @@ class CheckRounds:
         self.progress = progress
         self.saved = (progress.half, progress.op)
         self.round: Round | None = None
+        self._old: dict[int, None] = {}
 
     async def run(self, limits: Limits) -> None:
         """One round, from beginning to end. An exception ends it early: its progress is not stored."""
@@ -119,11 +123,12 @@ class CheckRounds:
             self.pull_ops()
             return
         half = self._half(round_.half)
-        if half is None or self._world.now_ms() - round_.started_ms > ROUND_MS_MAX:
-            if half is None and self._is_hole(round_.half):
-                self._skip_hole()
-            else:
-                self.round_finish()
+        if half is None and self._is_hole(round_.half):
+            self._skip_hole()
+        elif half is None:
+            self.round_finish()
+        elif self._world.now_ms() - round_.started_ms > ROUND_MS_MAX:
+            self._give_up()
         elif self._is_passed(half):
             self.half_removed()
         elif check_times(half.properties) >= limits.check_max:
@@ -135,10 +140,12 @@ class CheckRounds:
                 await self.half_immune(half)
             else:
                 self.round_finish()
-        elif round_.empty or round_.last_op_at >= round_.started_at:
-            await self.half_renew_and_check(half)
         else:
-            self.pull_ops()
+            self._immunity_over(half)
+            if round_.empty or round_.last_op_at >= round_.started_at:
+                await self.half_renew_and_check(half)
+            else:
+                self.pull_ops()
 
     @property
     def _running(self) -> Round:
@@ -178,19 +185,32 @@ class CheckRounds:
             first_ms = first_ms if original is None else original.store_timestamp_ms
         return self._world.now_ms() - first_ms < (limits.timeout_ms if wait_ms < 0 else wait_ms)
 
+    def _immunity_over(self, half: HalfMessage) -> None:
+        """Records once that a message became old enough: the clock's step, noticed here."""
+        if half.fingerprint not in self._old:
+            self._old[half.fingerprint] = None
+            if len(self._old) > OLD_MAX:
+                self._old.pop(next(iter(self._old)))
+            self._emit("ImmunityOver", half.fingerprint, 0)
+
     def _original(self, half: HalfMessage) -> Record | None:
         text = half.properties.get(names.TRANSACTION_PREPARED_QUEUE_OFFSET, "")
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             return None
         return self._record(TRANS_HALF_TOPIC, QueueOffset(int(text)))
 
+    def _in_range(self, topic: str, offset: QueueOffset) -> QueueOffset:
+        """Progress inside of its queue: below it lie messages that are gone, beyond it what a log has lost."""
+        store = self._engine.store
+        return min(max(offset, store.min_offset(topic, 0)), store.max_offset(topic, 0))
+
     # --- RoundStart --------------------------------------------------------------------------------------------------
 
     def round_start(self) -> None:
         assert self.round is None, "one round at a time"
         store = self._engine.store
-        half = max(self.progress.half, store.min_offset(TRANS_HALF_TOPIC, 0))
-        op = max(self.progress.op, store.min_offset(TRANS_OP_HALF_TOPIC, 0))
+        half = self._in_range(TRANS_HALF_TOPIC, self.progress.half)
+        op = self._in_range(TRANS_OP_HALF_TOPIC, self.progress.op)
         self.round = Round(half, store.log_max, self._world.now_ms(), half, op, op)
         self._emit("RoundStart", half, op)
 
@@ -255,7 +275,7 @@ class CheckRounds:
             replace(_copy(half, half.properties), topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False
         )
         if not result.status.is_stored:
-            self.round_finish()
+            self._give_up()
             return
         self._next()
         self._emit("HalfDiscard", half.record.queue_offset, check_times(half.properties), half.fingerprint)
@@ -293,10 +313,17 @@ class CheckRounds:
     async def _append(self, half: HalfMessage, properties: dict[str, str]) -> PutResult | None:
         result = await self._engine.put(_copy(half, properties), wait_durable=False)
         if not result.status.is_stored:
-            self.round_finish()
+            self._give_up()
             return None
         self._next()
         return result
+
+    def _give_up(self) -> None:
+        """The store takes nothing: what was done counts, if anything was."""
+        if self._running.half > self._running.first_half:
+            self.round_finish()
+        else:
+            self.round_abort()
 
     def _next(self) -> None:
         before = self._running

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from refmq.broker.broker import Broker
 from refmq.broker.live_properties import delay_level, waits_for_flush
+from refmq.model.step import Event
 from refmq.protocol import names
 from refmq.protocol.names import TRANS_HALF_TOPIC
 from refmq.protocol.record import (
@@ -52,4 +53,9 @@ async def send_half(broker: Broker, message: MessageToStore, properties: dict[st
         sys_flag=message.sys_flag & ~SYS_FLAG_TRANSACTION,
         properties=join_properties({**kept, **real}).encode(),
     )
-    return await broker.engine.put(half, wait_durable=waits_for_flush(properties))
+    result = await broker.engine.put(half, wait_durable=waits_for_flush(properties))
+    if result.status.is_stored:
+        group = properties.get(names.PRODUCER_GROUP, "")
+        where = (result.physical_offset, result.queue_offset, result.fingerprint)
+        broker.world.emit(Event("SendHalf", group, message.topic, message.queue_id, *where))
+    return result

@@ -358,7 +358,7 @@ TRANSACTION_CHECK_BACK: Final = Protocol(
         Action("DuplicateEnd", By.ENVIRONMENT, "A decision arrives twice."),
         Action("LoseCheck", By.ENVIRONMENT, "A check-back or its answer is lost."),
         Action("ProducerDeath", By.ENVIRONMENT, "The producer forgets everything that it has not sent."),
-        Action("ImmunityOver", By.ENVIRONMENT, "A half message becomes old enough to be checked."),
+        Action("ImmunityOver", By.ENVIRONMENT, "A half message becomes old enough to be checked.", ("message",)),
         Action("ProcessCrash", By.ENVIRONMENT, "The broker's memory is gone."),
         Action("PowerLoss", By.ENVIRONMENT, "The broker loses any unflushed suffix of its log.", ("kept_to",)),
     ),
