@@ -112,6 +112,15 @@ STORE_KEYS: Final = {
 PLACE_KEYS: Final = frozenset({"storePathRootDir", "storePathCommitLog", "rocketmqHome", "brokerConfigPath"})
 """Where things are: the process reads them, nobody may change them over the wire."""
 
+TLS_DEFAULTS: Final = {
+    "tls.server.mode": "permissive",
+    "tls.server.certPath": "",
+    "tls.server.keyPath": "",
+    "tls.server.keyPassword": "",
+    "tls.server.trustCertPath": "",
+}
+"""TLS on the same port (upstream: in tls.properties). The process reads them, nobody may change them over the wire."""
+
 LATER: Final = {
     "brokerRole": "replication",
     "haListenPort": "replication",
@@ -172,7 +181,9 @@ CHANGEABLE: Final = frozenset(
 
 
 def known_keys() -> frozenset[str]:
-    return frozenset(BROKER_KEYS) | frozenset(STORE_KEYS) | frozenset(LATER) | NO_EFFECT | PLACE_KEYS
+    return (
+        frozenset(BROKER_KEYS) | frozenset(STORE_KEYS) | frozenset(LATER) | NO_EFFECT | PLACE_KEYS | set(TLS_DEFAULTS)
+    )
 
 
 def unknown_key(name: str) -> str:
@@ -200,7 +211,7 @@ def apply_settings(
         elif name in LATER:
             if not (name == "brokerRole" and text.strip() == "ASYNC_MASTER"):
                 complaints.append(f"{name} belongs to {LATER[name]}: it has no effect yet")
-        elif name not in NO_EFFECT and name not in PLACE_KEYS:
+        elif name not in NO_EFFECT and name not in PLACE_KEYS and name not in TLS_DEFAULTS:
             complaints.append(unknown_key(name))
     return replace(broker, **broker_changes), replace(store, **store_changes), tuple(complaints)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from refmq.broker.config import BrokerConfig
-from refmq.broker.settings import apply_settings
+from refmq.broker.settings import TLS_DEFAULTS, apply_settings
 from refmq.errors import RefmqError, UsageError
 from refmq.model.disk import Disk
 from refmq.net.address import format_address
@@ -19,8 +19,9 @@ from refmq.net.broker import BrokerNode
 from refmq.net.files import RealDisk
 from refmq.net.limits import Limits
 from refmq.net.nameserver import FileOn, Nameserver
-from refmq.net.nameserver_process import KV_FILE, read_conf
+from refmq.net.nameserver_process import KV_FILE, plan_tls, read_conf
 from refmq.net.process import raise_open_files_limit, stop_on_signals
+from refmq.net.tls import ServerTls
 from refmq.store import ReferenceStore, StoreConfig
 from refmq.trace.writer import TraceWriter
 
@@ -59,6 +60,7 @@ class BrokerPlan:
     folder: Path
     settings_path: Path
     trace: Path | None = None
+    tls: Mapping[str, str] = field(default_factory=lambda: dict(TLS_DEFAULTS))
 
 
 def plan_broker(options: BrokerOptions) -> BrokerPlan:
@@ -77,12 +79,13 @@ def plan_broker(options: BrokerOptions) -> BrokerPlan:
     if not 0 <= config.listen_port < 65536:
         raise UsageError(f"listenPort is a number from 0 to 65535, not {config.listen_port}")
     settings_path = options.conf if options.conf is not None else root / "config" / SETTINGS_FILE
-    return BrokerPlan(config, store, complaints, options.listen or "0.0.0.0", root, settings_path, options.trace)
+    tls = {name: given.get(name, default).strip() for name, default in TLS_DEFAULTS.items()}
+    return BrokerPlan(config, store, complaints, options.listen or "0.0.0.0", root, settings_path, options.trace, tls)
 
 
 @contextlib.asynccontextmanager
 async def running_broker(
-    plan: BrokerPlan, disk: Disk, settings_file: tuple[Disk, str] | None
+    plan: BrokerPlan, disk: Disk, settings_file: tuple[Disk, str] | None, tls: ServerTls
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
     """A broker that listens, and its address; stopped in bounded time at the end."""
     recorder = TraceWriter(plan.trace, plan.config.broker_name) if plan.trace is not None else None
@@ -92,7 +95,14 @@ async def running_broker(
         emit = None if recorder is None else recorder.record
         store = ReferenceStore(disk, plan.store, emit=emit)
         node = BrokerNode(
-            plan.config, plan.store, disk, store, limits=limits, recorder=recorder, settings_file=settings_file
+            plan.config,
+            plan.store,
+            disk,
+            store,
+            limits=limits,
+            tls=tls,
+            recorder=recorder,
+            settings_file=settings_file,
         )
         host, port = await node.start(plan.listen)
         try:
@@ -111,9 +121,10 @@ async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
         warn(complaint)
     plan.folder.mkdir(parents=True, exist_ok=True)
     plan.settings_path.parent.mkdir(parents=True, exist_ok=True)
+    tls = plan_tls(plan.tls, plan.folder / "tls", warn)
     disk, settings_disk = RealDisk(plan.folder), RealDisk(plan.settings_path.parent)
     try:
-        async with running_broker(plan, disk, (settings_disk, plan.settings_path.name)) as (node, _):
+        async with running_broker(plan, disk, (settings_disk, plan.settings_path.name), tls) as (node, _):
             config = node.broker.config
             at = f" and name server is {config.namesrv_addr}" if config.namesrv_addr else ""
             for note in node.recovery.notes if node.recovery is not None else ():
@@ -128,14 +139,14 @@ async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
 async def run_serve_process(
     plan: BrokerPlan, namesrv_port: int, disk: Disk, kv_disk: Disk | None, say: Callable[[str, BrokerNode], None]
 ) -> None:
-    """A nameserver and a broker that knows it, in one process, until SIGTERM or Ctrl-C."""
+    """A nameserver and a broker that knows it, in one process, until SIGTERM or Ctrl-C. Without TLS: it is loopback."""
     stop = stop_on_signals()
     nameserver = Nameserver(kv_file=FileOn(kv_disk, KV_FILE) if kv_disk is not None else None)
     host, port = await nameserver.start(plan.listen, namesrv_port)
     address = format_address(host, port)
     try:
         known = replace(plan, config=replace(plan.config, namesrv_addr=address))
-        async with running_broker(known, disk, None) as (node, _):
+        async with running_broker(known, disk, None, ServerTls()) as (node, _):
             say(address, node)
             nameserver.failure.add_done_callback(lambda _: stop.set())
             await wait_for_end(stop, node)

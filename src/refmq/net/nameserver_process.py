@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -82,9 +82,9 @@ def read_conf(path: Path) -> dict[str, str]:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def plan_tls(plan: NameserverPlan, warn: Say) -> ServerTls:
-    """TLS as the settings ask for it. The default is permissive; without a certificate one is made, if it can be."""
-    settings = plan.settings
+def plan_tls(settings: Mapping[str, str], folder: Path, warn: Say) -> ServerTls:
+    """TLS as the settings ask for it. The default is permissive; without a certificate one is made in ``folder``, if it
+    can be."""
     try:
         mode = TlsMode(settings["tls.server.mode"])
     except ValueError:
@@ -100,7 +100,7 @@ def plan_tls(plan: NameserverPlan, warn: Say) -> ServerTls:
         pair = Path(certificate), Path(key)
     else:
         try:
-            pair = self_signed_certificate(plan.tls_folder)
+            pair = self_signed_certificate(folder)
         except MissingTool as missing:
             if mode is TlsMode.ENFORCING:
                 raise
@@ -124,7 +124,7 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
         raise UsageError("serverChannelMaxIdleTimeSeconds is at least 1.")
     limits = Limits(idle_timeout_s=float(idle_s), frame_timeout_s=float(idle_s))
     limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
-    tls = plan_tls(plan, warn)
+    tls = plan_tls(plan.settings, plan.tls_folder, warn)
     for path in (plan.kv_path, plan.settings_path):
         path.parent.mkdir(parents=True, exist_ok=True)
     kv_disk, settings_disk = RealDisk(plan.kv_path.parent), RealDisk(plan.settings_path.parent)

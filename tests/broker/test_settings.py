@@ -1,0 +1,104 @@
+"""broker.conf: upstream's keys mean what they mean there, and what may not be changed is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from refmq.broker import settings
+from refmq.broker.config import BrokerConfig
+from refmq.errors import UsageError
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.store.config import FlushMode, StoreConfig
+from tests.broker.harness import Harness
+
+
+def read(**given: str) -> tuple[BrokerConfig, StoreConfig, tuple[str, ...]]:
+    return settings.apply_settings(BrokerConfig(), StoreConfig(), given)
+
+
+def test_upstreams_keys_reach_broker_and_store() -> None:
+    broker, store, complaints = read(
+        brokerName="b7", brokerIP1="10.0.0.7", autoCreateTopicEnable="false", flushDiskType="SYNC_FLUSH",
+        deleteWhen="03;04", fileReservedTime="48", mappedFileSizeCommitLog="1048576", sendMessageThreadPoolNums="9",
+    )  # fmt: skip
+    assert (broker.broker_name, broker.broker_ip1, broker.auto_create_topic_enable) == ("b7", "10.0.0.7", False)
+    assert store.flush_mode is FlushMode.SYNC
+    assert (store.delete_when, store.file_reserved_ms, store.log_file_bytes) == ((3, 4), 48 * 3_600_000, 1 << 20)
+    assert complaints == ()
+
+
+def test_what_does_nothing_is_said_with_its_reason() -> None:
+    _, _, complaints = read(brokerNam="x", aclEnable="true", brokerRole="ASYNC_MASTER")
+    assert complaints == (
+        "unknown key 'brokerNam' (did you mean 'brokerName'?)",
+        "aclEnable belongs to access control: it has no effect yet",
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("listenPort", "many", "listenPort should be a whole number, not 'many'"),
+        ("traceOn", "yes", "traceOn should be true or false"),
+        ("flushDiskType", "FAST", "SYNC_FLUSH or ASYNC_FLUSH"),
+        ("deleteWhen", "25", "hours of the day"),
+        ("brokerName", "a\nb", "text without line breaks"),
+        ("mappedFileSizeCommitLog", "7", "log_file_bytes"),
+    ],
+)
+def test_a_value_that_cannot_be_right_is_refused(key: str, value: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read(**{key: value})
+
+
+def test_what_is_shown_can_be_read_again() -> None:
+    broker, store, _ = read(brokerName="b7", flushDiskType="SYNC_FLUSH", fileReservedTime="48")
+    again = settings.apply_settings(BrokerConfig(), StoreConfig(), settings.shown_settings(broker, store))
+    assert again == (broker, store, ())
+
+
+def test_every_changeable_key_is_one_of_the_broker() -> None:
+    assert set(settings.BROKER_KEYS) >= settings.CHANGEABLE
+
+
+def update(world: Harness, text: str) -> tuple[int, str | None]:
+    answer = world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
+    return answer.code, answer.remark
+
+
+def test_a_change_over_the_wire_takes_effect_is_kept_and_counted() -> None:
+    world = Harness()
+    assert update(world, "enablePropertyFilter=true\nregionId=eu\n") == (ResponseCode.SUCCESS, None)
+    assert world.broker.config.enable_property_filter
+    assert world.settings == {"enablePropertyFilter": "true", "regionId": "eu"}
+    answer = world.ask(RequestCode.GET_BROKER_CONFIG)
+    assert b"\nregionId=eu\n" in answer.body
+    assert '"counter":1' in answer.fields["version"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("brokerConfigPath=/etc/passwd", 16),
+        ("rocketmqHome=/", 16),
+        ("listenPort=1", 1),
+        ("regionId=eu\nstorePathRootDir=/", 1),
+        ("tls.server.mode=disabled", 1),
+        ("madeUp=1", 1),
+        ("longPollingEnable=maybe", 1),
+    ],
+)
+def test_a_change_that_is_not_safe_changes_nothing_at_all(text: str, code: int) -> None:
+    world = Harness()
+    before = world.broker.config
+    assert update(world, text)[0] == code
+    assert world.broker.config == before
+    assert world.settings == {}
+
+
+def test_a_new_permission_is_told_to_the_nameservers() -> None:
+    world = Harness()
+    version = world.broker.state.topics.version
+    update(world, "brokerPermission=4")
+    assert world.registered == [None]
+    assert world.broker.state.topics.version != version
