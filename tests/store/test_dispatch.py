@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from refmq.errors import CorruptRecord, DiskFull
+from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.sim.disk import Fault
-from refmq.store import Dispatched, FlushMode, LogPiece, StoreConfig
+from refmq.store import Dispatched, FlushMode, LogPiece, PutStatus, StoreConfig
 from refmq.store.delay import DelayLevels
 from refmq.store.dispatch import READ_BYTES, read_record, tags_code_of
 from tests.protocol.test_record import GOLDEN
@@ -80,21 +80,25 @@ def test_keys_are_split_at_single_blanks_and_the_unique_key_comes_first() -> Non
 
 
 def test_a_full_disk_stops_dispatching_and_nothing_is_lost() -> None:
+    refused = 0
     for step in range(14):
         disk = new_disk()
         store = started(disk)
         for number in range(12):
             put(store, message(body=b"%d" % number, keys=f"k{number} all"))
         disk.inject(Fault.DISK_FULL, disk.operations + step * 3)
-        try:
-            store.dispatch(100)
-        except DiskFull:
-            assert store.dispatched_to < store.log_max
-        store.dispatch(100)
+        dispatched = list(store.dispatch(100))
+        if store.dispatched_to < store.log_max:
+            refused += 1
+            assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+        dispatched += store.dispatch(100)
+        assert [each.queue_offset for each in dispatched] == list(range(12)), "each is told once"
         assert bodies(store) == [b"%d" % number for number in range(12)]
         assert store.parts.queue_sum == 12
         found = store.query_by_key("TopicA", "all", 64, TimestampMs(0), TimestampMs(2**62))
         assert len(found.records) == 12
+        assert store.accepts_puts
+    assert refused > 5
 
 
 def test_what_is_no_record_is_reported_with_its_place() -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from refmq.errors import DiskFailed, UsageError
 from refmq.model.step import Event
+from refmq.protocol.record import BatchedMessage, encode_batch
 from refmq.sim.choice import harshest
 from refmq.sim.disk import Fault
-from refmq.store import FlushMode, PutResult, PutStatus, StoreConfig
+from refmq.store import BatchToStore, FlushMode, PutResult, PutStatus, StoreConfig
 from refmq.store.checkpoint import read_checkpoint
 from refmq.store.flush import (
     FlushClock,
@@ -17,7 +18,7 @@ from refmq.store.flush import (
     log_flush_pages_due,
     queue_flush_pages_due,
 )
-from tests.store.helpers import NOW, SMALL, at, message, new_disk, put, put_many, run, started
+from tests.store.helpers import BORN, HERE, NOW, SMALL, at, message, new_disk, put, put_many, run, started
 
 CONFIG = StoreConfig()
 
@@ -179,3 +180,33 @@ def test_a_store_is_not_stopped_under_maintenance() -> None:
     run(store.maintain(at(60_000)))
     assert refused == [True]
     run(store.stop(NOW))
+
+
+def test_without_room_for_the_checkpoint_the_next_round_tries_again() -> None:
+    disk = new_disk()
+    store = started(disk)
+    put_many(store, 3)
+    disk.inject(Fault.DISK_FULL)
+    run(store.maintain(at(60_000)))
+    assert store.put(message(), at(60_000)).status is PutStatus.SERVICE_NOT_AVAILABLE
+    durable = read_checkpoint(disk).durable
+    assert durable is not None
+    assert durable.queue_sum == 0
+    run(store.maintain(at(60_001)))
+    store.dispatch(1)
+    put(store, message(), at(60_001))
+    durable = read_checkpoint(disk).durable
+    assert durable is not None
+    assert durable.queue_sum == 3
+
+
+def test_every_message_of_a_batch_is_acknowledged_in_the_trace() -> None:
+    for config, told in ((SMALL, 3), (replace(SMALL, transient_pool=True), 1)):
+        events: list[Event] = []
+        store = started(new_disk(), config, events)
+        encoded = encode_batch(tuple(BatchedMessage(0, b"%d" % number, b"") for number in range(3)))
+        result = store.put_batch(BatchToStore("T", 1, encoded, b"", NOW, BORN, HERE), NOW)
+        assert store.ack_put(result) is PutStatus.PUT_OK
+        appended = [(event.a, event.b, event.c) for event in events if event.action == "AppendMessage"]
+        acked = [(event.a, event.b, event.c) for event in events if event.action == "AckPut"]
+        assert acked == appended[:told]

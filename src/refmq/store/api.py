@@ -19,8 +19,9 @@ How the parts of a send fit together, for whoever drives a store:
 plain ones and as each other. A store belongs to one thread.
 
 Errors: a message that cannot be stored gets a `PutStatus`, never an exception. `DiskError` (a failed flush, no room)
-comes out of the awaited methods and of `dispatch`, which goes on with the same record when it is called again. After a
-failed flush the store refuses puts and every later `flush` fails, because nobody knows what is on the medium.
+comes out of the awaited methods. After a failed flush the store refuses puts and every later `flush` fails, because
+nobody knows what is on the medium. A disk that is full is another matter: `dispatch` and `maintain` do what they can,
+puts are refused, and when there is room again both go on where they stopped.
 `UsageError` is ours to make: a store that is not started.
 """
 
@@ -315,7 +316,7 @@ class MessageStore(Protocol):
     def dispatch(self, count_max: int) -> tuple[Dispatched, ...]:
         """Gives the next records their queue units and index entries, in the order of the log, at most `count_max`
         that belong to a queue. Records that belong to none (prepared and rolled back ones) are passed and are not in
-        the answer. An empty answer means that the bound is reached."""
+        the answer. An empty answer means that the bound is reached, or that the disk is full."""
         ...
 
     async def maintain(self, now_ms: TimestampMs) -> None:

@@ -8,6 +8,7 @@ unreadable.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final
 from zlib import crc32
 
@@ -28,6 +29,7 @@ from refmq.protocol.record import (
     TRANSACTION_ROLLBACK,
     concatenate_properties,
     decode_batch,
+    decode_record,
     host_flags,
     message_id,
 )
@@ -205,6 +207,25 @@ def append_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> PutR
         len(prepared),
         events[0][2],
     )
+
+
+def ack_events(parts: Parts, result: PutResult, status: PutStatus) -> list[Event]:
+    """What a trace says of an acknowledgement: one event for each message of a batch.
+
+    Records that are still in the transient pool cannot be read back; such a batch is told by its first message.
+    """
+    first = (result.physical_offset, result.queue_offset, result.fingerprint)
+    places = [first] if result.count == 1 else list(_places(parts, result)) or [first]
+    return [Event("AckPut", "", result.topic, result.queue_id, *place, status) for place in places]
+
+
+def _places(parts: Parts, result: PutResult) -> Iterator[tuple[int, int, int]]:
+    """Physical offset, queue offset and fingerprint of every record of a batch, as far as they can be read."""
+    position = result.physical_offset
+    while position < result.durable_at and (data := parts.log.record_at(position)) is not None:
+        record = decode_record(data, base=position, check_crc=False)
+        yield position, record.queue_offset, message_fingerprint(unique_key(record.properties), record.body)
+        position = PhysicalOffset(position + len(data))
 
 
 def store_time(parts: Parts, now_ms: TimestampMs) -> TimestampMs:

@@ -198,6 +198,12 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
 def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple[Dispatched, ...]:
     """Dispatches records from `parts.dispatched_to` on that end at or before `bound`, at most `count_max`."""
     found: list[Dispatched] = []
+    dispatch_into(found, parts, bound, count_max)
+    return tuple(found)
+
+
+def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, count_max: int) -> None:
+    """The same; what was dispatched is in `found` even if the disk becomes full meanwhile (`DiskFull`)."""
     log = parts.log
     parts.dispatched_to = max(parts.dispatched_to, log.log_min)
     count = 0
@@ -226,7 +232,6 @@ def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple
             if not _dispatch_large(parts, bound, found):
                 break
             count += 1
-    return tuple(found)
 
 
 def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]) -> bool:

@@ -11,7 +11,6 @@ from dataclasses import replace
 from refmq.errors import DiskError, DiskFailed, DiskFull, UsageError
 from refmq.model.disk import Disk, DiskLock
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.model.step import Event
 from refmq.store.api import (
     BatchToStore,
     Boundary,
@@ -28,12 +27,12 @@ from refmq.store.api import (
     QueueUnit,
     RecoveryReport,
 )
-from refmq.store.append import Refused, append_batch, append_message
+from refmq.store.append import Refused, ack_events, append_batch, append_message
 from refmq.store.clean import Pressure, disk_pressure, expire_files
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.consume_queue import QUEUE_DIRECTORY
-from refmq.store.dispatch import dispatch_up_to, take_over_offsets
+from refmq.store.dispatch import dispatch_into, take_over_offsets
 from refmq.store.flush import (
     FlushClock,
     commit_pages_due,
@@ -72,6 +71,8 @@ class ReferenceStore:
         self._clock = FlushClock()
         self._failure: DiskError | None = None
         self._pressure = Pressure()
+        self._has_room = True
+        """False after a queue or the checkpoint found no room, until the next attempt finds some."""
         self._is_maintaining = False
         self._wants_checkpoint = False
 
@@ -127,6 +128,7 @@ class ReferenceStore:
         return (
             self._parts is not None
             and self._failure is None
+            and self._has_room
             and not self._pressure.is_full
             and not self._parts.config.is_slave
         )
@@ -163,18 +165,8 @@ class ReferenceStore:
         if self._failure is not None or (must_wait and self.flushed_to < result.durable_at):
             status = PutStatus.FLUSH_DISK_TIMEOUT
         if self._emit is not None:
-            self._emit(
-                Event(
-                    "AckPut",
-                    "",
-                    result.topic,
-                    result.queue_id,
-                    result.physical_offset,
-                    result.queue_offset,
-                    result.fingerprint,
-                    status,
-                )
-            )
+            for event in ack_events(self.parts, result, status):
+                self._emit(event)
         return status
 
     async def flush(self) -> PhysicalOffset:
@@ -194,11 +186,17 @@ class ReferenceStore:
     def dispatch(self, count_max: int) -> tuple[Dispatched, ...]:
         parts = self.parts
         bound = parts.dispatch_bound
-        while True:
-            before = parts.dispatched_to
-            found = dispatch_up_to(parts, bound, count_max)
-            if found or parts.dispatched_to == before:
-                return found
+        found: list[Dispatched] = []
+        before = None
+        try:
+            while not found and before != parts.dispatched_to:
+                before = parts.dispatched_to
+                dispatch_into(found, parts, bound, count_max)
+        except DiskFull:
+            self._has_room = False
+        else:
+            self._has_room = True
+        return tuple(found)
 
     async def maintain(self, now_ms: TimestampMs) -> None:
         parts, clock = self.parts, self._clock
@@ -207,6 +205,9 @@ class ReferenceStore:
         self._is_maintaining = True
         try:
             await self._maintain(parts, clock, now_ms)
+        except DiskFull:
+            self._wants_checkpoint = True  # nothing is wrong but the moment: the next round tries again
+            self._has_room = False
         except DiskFailed as error:
             if not self.config.ignore_flush_failure:
                 self._failure = error
