@@ -103,6 +103,7 @@ KIND_DROP: Final = 0x03
 KIND_BLOCK: Final = 0x04
 
 _EVENT: Final = struct.Struct("<BBHIqqqqIIIiQ")
+_pack_event: Final = _EVENT.pack
 _FILE_HEAD: Final = struct.Struct("<8sHHIqq28x")
 _BLOCK_HEAD: Final = struct.Struct("<BxHIQ40xI")
 _STRING: Final = struct.Struct("<BBHI56s")
@@ -209,29 +210,28 @@ class Encoder:
     def event(self, event: Event, at_ns: int, outcome: int = 0, operation: int = 0) -> bytes:
         """The records of one event: itself, and before it the strings that it uses for the first time."""
         strings = self._strings
-        action, actor, subject = strings.get(event.action), strings.get(event.actor), strings.get(event.subject)
-        before = b""
-        if action is None or actor is None or subject is None:
+        try:
+            record = _pack_event(
+                KIND_EVENT,
+                outcome,
+                strings[event.action],
+                self.sequence & 0xFFFF_FFFF,
+                at_ns,
+                event.a,
+                event.b,
+                event.c,
+                event.d,
+                strings[event.actor],
+                strings[event.subject],
+                event.queue_id,
+                operation,
+            )
+        except KeyError:
             texts = dict.fromkeys((event.action, event.actor, event.subject))  # a string may stand in two fields
             before = b"".join([self._define(text) for text in texts if text not in strings])
-            action, actor, subject = strings[event.action], strings[event.actor], strings[event.subject]
-        record = _EVENT.pack(
-            KIND_EVENT,
-            outcome,
-            action,
-            self.sequence & 0xFFFF_FFFF,
-            at_ns,
-            event.a,
-            event.b,
-            event.c,
-            event.d,
-            actor,
-            subject,
-            event.queue_id,
-            operation,
-        )
+            return before + self.event(event, at_ns, outcome, operation)
         self.sequence += 1
-        return before + record if before else record
+        return record
 
     def drop(self, dropped: Dropped) -> bytes:
         """The record that says that events are missing."""
