@@ -128,3 +128,15 @@ def test_a_scan_of_no_files_is_empty() -> None:
     log = CommitLog(disk, DirectoryNames(disk), replace(SMALL))
     result = scan_log(log.files, 0)
     assert (result.valid_to, result.records, result.last_store_ms) == (0, 0, TimestampMs(0))
+
+
+def test_pages_are_counted_from_the_begin_of_a_file() -> None:
+    # Files whose size is no multiple of the page: the pages of the second one lie elsewhere in the log.
+    config = replace(SMALL, log_file_bytes=4096 + 100)
+    store = started(new_disk(), config)
+    put(store, message(body=bytes(3900)))
+    second = put(store, message(body=b"x", properties=b"name\x01" + b"v" * 2000), at(1))
+    assert second.physical_offset == 4196
+    files = store.parts.log.files
+    damage(files, 4196 + 512, bytes(512))
+    assert scan_log(files, 0, page_bytes=512).valid_to == 4196

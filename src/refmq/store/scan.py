@@ -75,7 +75,7 @@ def scan_log(
     while position - position % files.file_bytes in whole:
         base = position - position % files.file_bytes
         data = _chunk(files, base, position, chunk_bytes)
-        consumed, count, last = _scan_chunk(data, position, page_bytes, check_crc)
+        consumed, count, last = _scan_chunk(data, position, position - base, page_bytes, check_crc)
         records += count
         if count:
             last_at = position + last
@@ -112,8 +112,8 @@ def _chunk(files: FileSequence, base: int, position: int, chunk_bytes: int) -> b
     return files.read(position, min(chunk_bytes, left))
 
 
-def _scan_chunk(data: bytes, position: int, page_bytes: int, check_crc: bool) -> tuple[int, int, int]:
-    """Takes whole plain records off the front of `data`, which stands at `position`.
+def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check_crc: bool) -> tuple[int, int, int]:
+    """Takes whole plain records off the front of `data`, which stands at `position` and `in_file` bytes into its file.
 
     Returns how many bytes and records those are and where the last one begins. Stops at anything else: whoever
     called looks at it again, slowly.
@@ -145,9 +145,9 @@ def _scan_chunk(data: bytes, position: int, page_bytes: int, check_crc: bool) ->
             break
         if not data[stop - 1] and (stop > properties or not data[properties - 3]):
             break
-        if ((position + tail) ^ (position + stop - 1)) & page_mask and (
-            has_lost_page(data, tail + 1, properties - 2, position, page_bytes)
-            or has_lost_page(data, properties, stop, position, page_bytes)
+        if ((in_file + tail) ^ (in_file + stop - 1)) & page_mask and (
+            has_lost_page(data, tail + 1, properties - 2, in_file, page_bytes)
+            or has_lost_page(data, properties, stop, in_file, page_bytes)
         ):
             break
         last = at
@@ -156,11 +156,14 @@ def _scan_chunk(data: bytes, position: int, page_bytes: int, check_crc: bool) ->
     return at, count, last
 
 
-def has_lost_page(data: bytes, start: int, stop: int, position: int, page_bytes: int) -> bool:
-    """Whether some page holds nothing but zeros of the text `data[start:stop]`. `data[0]` stands at `position`."""
+def has_lost_page(data: bytes, start: int, stop: int, in_file: int, page_bytes: int) -> bool:
+    """Whether some page holds nothing but zeros of the text `data[start:stop]`.
+
+    `in_file` is the position of `data[0]` in its file: pages are counted from there.
+    """
     at = start
     while at < stop:
-        piece_end = min(at + page_bytes - (position + at) % page_bytes, stop)
+        piece_end = min(at + page_bytes - (in_file + at) % page_bytes, stop)
         if not any(data[at:piece_end]):
             return True
         at = piece_end
@@ -192,8 +195,9 @@ def check_slowly(
     topic = texts - 2 - len(record.topic.encode())
     if not data[size - 1] and (size > texts or not data[texts - 3]):
         return CorruptRecord("properties", position, "bytes as they were written", "zeros at the end")
-    if has_lost_page(data, topic, texts - 2, position, page_bytes) or has_lost_page(
-        data, texts, size, position, page_bytes
+    in_file = position - base
+    if has_lost_page(data, topic, texts - 2, in_file, page_bytes) or has_lost_page(
+        data, texts, size, in_file, page_bytes
     ):
         return CorruptRecord("properties", position, "bytes as they were written", "a lost page of zeros")
     return None
