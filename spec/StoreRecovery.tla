@@ -200,12 +200,14 @@ FlushLog ==
     /\ UNCHANGED <<mode, cell, first, wrote, queueVars, ends, dispatched, indexVars, ckpt, abort, clean, valid, cut,
                    clientVars, waiting, goal, faults>>
 
-\* The broker: tells a producer that message m is stored; with sync flush not before it is durable.          ack_put
-AckPut(m) ==
-    /\ m \in waiting
-    /\ SyncFlush => \E p \in RecordsIn(cell, first, flushed) : cell[p].m = m
-    /\ waiting' = waiting \ {m}
-    /\ promised' = promised \cup {m}
+\* The broker: tells a producer that its message, whose record is at p, is stored; with sync flush not before it is
+\* durable.                                                                                                  ack_put
+AckPut(p) ==
+    /\ p \in RecordsIn(cell, first, wrote)
+    /\ cell[p].m \in waiting
+    /\ SyncFlush => p < flushed
+    /\ waiting' = waiting \ {cell[p].m}
+    /\ promised' = promised \cup {cell[p].m}
     /\ UNCHANGED <<mode, logVars, wrote, flushed, queueVars, ends, dispatched, indexVars, ckpt, abort, clean, valid,
                    cut, sent, gone, seen, goal, faults>>
 
@@ -498,7 +500,7 @@ Running ==
     \/ \E q \in Queue : AppendMessage(q)
     \/ RollFile
     \/ FlushLog
-    \/ \E m \in waiting : AckPut(m)
+    \/ \E p \in Position : AckPut(p)
     \/ DispatchMessage
     \/ \E q \in Queue : FlushQueue(q)
     \/ FlushIndex

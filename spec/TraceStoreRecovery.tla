@@ -85,8 +85,8 @@ TakeAckPut ==
     /\ IF Event.status = 0 /\ Event.message \notin promised
        THEN /\ Known(Event.physical_offset)
             /\ \E p \in {PositionAt(Event.physical_offset)} :
-                  cell[p] = [m |-> Event.message, q |-> QueueOf(Event), o |-> Event.queue_offset]
-            /\ AckPut(Event.message)
+                  /\ cell[p] = [m |-> Event.message, q |-> QueueOf(Event), o |-> Event.queue_offset]
+                  /\ AckPut(p)
             /\ UNCHANGED at
             /\ Take
        ELSE TakeOnly

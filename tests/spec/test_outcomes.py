@@ -160,7 +160,7 @@ def test_values_are_read_as_tlc_prints_them() -> None:
     assert parse_value("1..3") == frozenset({1, 2, 3})
     assert to_json(parse_value('[a |-> <<1, m1>>, b |-> {"y", "x"}]')) == {"a": [1, "m1"], "b": ["x", "y"]}
     for text in ("<<1", "[a |->", "1 2", "?"):
-        with pytest.raises(ValueError, match="the value|expected"):
+        with pytest.raises(ValueError, match=r"the value|expected"):
             parse_value(text)
 
 
