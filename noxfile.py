@@ -209,11 +209,12 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """What the reference store costs, beside zlib.crc32; numbers and a plot are left in build/."""
+    """What the reference store and the codecs cost, beside zlib.crc32 and json; the numbers are left in build/."""
     prepare_refmq(session, "bench")
     BUILD.mkdir(exist_ok=True)
     results = ("--json", str(BUILD / "bench-store.json"), "--plot", str(BUILD / "bench-store.png"))
     session.run("python", "-m", "bench.store", *results, *session.posargs)
+    session.run("python", "-m", "bench.protocol", "--json", str(BUILD / "bench-protocol.json"))
 
 
 @nox.session(default=False)
