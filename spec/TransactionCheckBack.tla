@@ -1,0 +1,446 @@
+------------------------ MODULE TransactionCheckBack ------------------------
+(***************************************************************************)
+(* Transactional messages: a producer stores a half message that nobody    *)
+(* can consume, runs its local transaction, and tells the broker to commit *)
+(* or to roll back. A decision that never arrives is asked for: the broker *)
+(* walks through the half messages in rounds and checks back with the      *)
+(* producer, up to CheckMax times, and then sets the message aside.        *)
+(*                                                                         *)
+(* Modelled: one broker with one log (half, op, final and set-aside records*)
+(* in one sequence, because a power loss cuts all of them together), the   *)
+(* flushed prefix, the progress of the rounds in memory and in the offset  *)
+(* file, rounds as single steps between which everything else may happen,  *)
+(* one-way decisions and check-backs that are lost, late, reordered or     *)
+(* delivered twice, half messages sent again after a lost answer, several  *)
+(* producer groups, producer death, immunity, an append that fails and     *)
+(* ends a round early, process crash, power loss.                          *)
+(* Left out: time (a message is young until ImmunityOver), the 72 hour     *)
+(* limit (it acts as CheckMax does), several half queues (they share       *)
+(* nothing), slaves (HaReplication has them), torn records (recovery cuts  *)
+(* at a record boundary: StoreRecovery).                                   *)
+(* Read from: EndTransactionProcessor, TransactionalMessageServiceImpl,    *)
+(* TransactionalMessageBridge, RocketMQ 4.9.8.                             *)
+(*                                                                         *)
+(* Each switch is FALSE for the behaviour of 4.9.8 and TRUE for a repair.  *)
+(***************************************************************************)
+EXTENDS Naturals, Sequences, FiniteSets
+
+CONSTANTS Tx,          \* the transactions, named by the unique key of their message
+          Group,       \* Group[t]: the producer group of t
+          Immune,      \* the transactions whose message asks for immunity from early checks
+          CheckMax,    \* after so many checks a half message is set aside (15)
+          Batch,       \* how many op messages one pull returns (32)
+          CheckUniqKey,      \* a decision must name the unique key of the record that it decides on
+          CheckHalfTopic,    \* a decision must point at a record of the half topic
+          FinishedSet,       \* the unique keys of finished messages are remembered: decisions and rounds ask them
+          PersistBehindFlush,\* progress is written only when the log that justifies it is flushed
+          CountRealChecks    \* a copy made because of immunity does not count as a check
+
+VARIABLES log,       \* records, see the three constructors below; a position is a physical offset
+          flushed,   \* how many records a power loss cannot take
+          progress,  \* [half, op, at]: where the next round begins, and the log length that justified it
+          saved,     \* [half, op]: the same in the offset file
+          round,     \* the running round, or Idle
+          pendingOps,\* half offsets that are decided but have no op message yet
+          young,     \* transactions whose message is too young to be checked
+          decision,  \* decision[t]: what the producer decided: "none", "commit" or "rollback", never changed
+          known,     \* known[t]: [half, pos] of the half message as the producer learned it
+          dead,      \* transactions whose producer died
+          endNet,    \* decisions on their way: [tx, half, pos, decision]
+          checkNet   \* check-backs on their way: [tx, half, pos]
+
+brokerVars == <<log, flushed, progress, saved, round, pendingOps>>
+producerVars == <<decision, known, dead>>
+netVars == <<endNet, checkNet>>
+vars == <<brokerVars, young, producerVars, netVars>>
+
+------------------------------------------------------------------------------
+(* Records and where they are. off is the offset in the queue of the record's kind, from 1; checks the number
+   that the record carries, asked the number of times that the producer really was asked; half the half offset
+   that an op or a final message names, or from which an immune copy was first made. *)
+
+Positions(kind) == {p \in 1..Len(log) : log[p].kind = kind}
+Count(kind)     == Cardinality(Positions(kind))
+
+Half(t, checks, asked, original) ==
+    [kind |-> "half", off |-> Count("half") + 1, tx |-> t, checks |-> checks, asked |-> asked, half |-> original]
+Op(h) ==
+    [kind |-> "op", off |-> Count("op") + 1, tx |-> "", checks |-> 0, asked |-> 0, half |-> h]
+Final(t, h) ==
+    [kind |-> "final", off |-> Count("final") + 1, tx |-> t, checks |-> 0, asked |-> 0, half |-> h]
+Aside(t, n) ==
+    [kind |-> "aside", off |-> Count("aside") + 1, tx |-> t, checks |-> 0, asked |-> n, half |-> 0]
+
+HalfPos(h) == CHOOSE p \in 1..Len(log) : log[p].kind = "half" /\ log[p].off = h
+OpPos(o)   == CHOOSE p \in 1..Len(log) : log[p].kind = "op" /\ log[p].off = o
+
+HalvesOf(t)   == {p \in Positions("half") : log[p].tx = t}
+FinalsOf(t)   == {p \in Positions("final") : log[p].tx = t}
+Delivered(t)  == FinalsOf(t) # {}
+SetAside(t)   == \E p \in Positions("aside") : log[p].tx = t
+HasOp(h)      == \E p \in Positions("op") : log[p].half = h
+
+\* What a broker that remembers finished messages knows: final, or decided and with or soon with an op.
+Finished(t)   == Delivered(t) \/ \E p \in HalvesOf(t) : HasOp(log[p].off) \/ log[p].off \in pendingOps
+
+------------------------------------------------------------------------------
+(* The round *)
+
+Idle == [on |-> FALSE, i |-> 0, start |-> 0, remove |-> {}, next |-> 0, last |-> 0,
+         empty |-> FALSE, pulled |-> FALSE, done |-> {}, h0 |-> 0, o0 |-> 0]
+
+Current   == log[HalfPos(round.i)]
+AtHalf    == round.on /\ round.pulled /\ round.i <= Count("half")
+InRemove  == \E r \in round.remove : r.half = round.i
+Fresh     == HalfPos(round.i) > round.start           \* stored after the round began
+TooOften  == Current.checks >= CheckMax
+IsYoung   == Current.tx \in young
+WantsImmunity == Current.tx \in Immune
+
+\* The op message of the half from which an immune copy was made, if this round knows it.
+OriginalOp == {r \in round.remove : r.half = Current.half}
+
+\* A half is checked when every op has been read, or when the ops being read are younger than the round.
+NeedCheck  == round.empty \/ (round.last # 0 /\ OpPos(round.last) > round.start)
+MayReadOn  == ~round.empty
+
+Passed   == InRemove \/ (FinishedSet /\ Finished(Current.tx))
+Examined == AtHalf /\ ~Passed /\ ~TooOften /\ ~Fresh
+
+\* How far the op progress may go: over the ops that are done, without a gap.
+OpPrefix == CHOOSE n \in round.o0..(Count("op") + 1) :
+               /\ \A o \in round.o0..(n - 1) : o \in round.done
+               /\ n \notin round.done
+
+------------------------------------------------------------------------------
+Init == /\ log = <<>>
+        /\ flushed = 0
+        /\ progress = [half |-> 1, op |-> 1, at |-> 0]
+        /\ saved = [half |-> 1, op |-> 1]
+        /\ round = Idle
+        /\ pendingOps = {}
+        /\ young = Tx
+        /\ decision = [t \in Tx |-> "none"]
+        /\ known = [t \in Tx |-> {}]
+        /\ dead = {}
+        /\ endNet = {} /\ checkNet = {}
+
+------------------------------------------------------------------------------
+(* The producer *)
+
+\* The producer sends its half message and the broker stores it. The answer may be lost: then the producer
+\* does not know where the half message is, and sends again.                                    send_half
+SendHalf(t, answered) ==
+    /\ t \notin dead
+    /\ decision[t] = "none"
+    /\ known[t] = {}
+    /\ log' = Append(log, Half(t, 0, 0, 0))
+    /\ known' = IF answered
+                THEN [known EXCEPT ![t] = {[half |-> Count("half") + 1, pos |-> Len(log) + 1]}]
+                ELSE known
+    /\ UNCHANGED <<flushed, progress, saved, round, pendingOps, young, decision, dead, netVars>>
+
+\* The producer has run its local transaction and tells the broker, one-way.                 local_decide
+LocalDecide(t, d) ==
+    /\ t \notin dead
+    /\ decision[t] = "none"
+    /\ known[t] # {}
+    /\ decision' = [decision EXCEPT ![t] = d]
+    /\ endNet' = endNet \cup {[tx |-> t, half |-> k.half, pos |-> k.pos, decision |-> d] : k \in known[t]}
+    /\ UNCHANGED <<brokerVars, young, known, dead, checkNet>>
+
+\* The producer is asked about a half message. Undecided, it says nothing that helps ("unknown"); a producer
+\* that never learned of its half message will not run the transaction any more and rolls back.   check_reply
+CheckReply(c) ==
+    /\ c \in checkNet
+    /\ c.tx \notin dead
+    /\ checkNet' = checkNet \ {c}
+    /\ IF decision[c.tx] # "none"
+       THEN /\ endNet' = endNet \cup {[tx |-> c.tx, half |-> c.half, pos |-> c.pos, decision |-> decision[c.tx]]}
+            /\ UNCHANGED decision
+       ELSE IF known[c.tx] = {}
+       THEN /\ decision' = [decision EXCEPT ![c.tx] = "rollback"]
+            /\ endNet' = endNet \cup {[tx |-> c.tx, half |-> c.half, pos |-> c.pos, decision |-> "rollback"]}
+       ELSE UNCHANGED <<endNet, decision>>
+    /\ UNCHANGED <<brokerVars, young, known, dead>>
+
+------------------------------------------------------------------------------
+(* The broker takes a decision *)
+
+\* The record that a decision points at is the one it means, as far as the broker looks.
+Matches(m) ==
+    /\ m.pos <= Len(log)
+    /\ \/ log[m.pos].kind = "half"
+       \/ ~CheckHalfTopic /\ log[m.pos].kind = "final"
+    /\ log[m.pos].off = m.half
+    /\ Group[log[m.pos].tx] = Group[m.tx]
+    /\ CheckUniqKey => log[m.pos].tx = m.tx
+
+Refused(m) == FinishedSet /\ Delivered(log[m.pos].tx)
+
+\* What a decision does to the broker. A commit appends the final message; both kinds owe an op message.
+TakeDecision(m) ==
+    IF ~Matches(m)
+    THEN UNCHANGED <<log, pendingOps>>
+    ELSE /\ pendingOps' = pendingOps \cup {m.half}
+         /\ IF m.decision = "commit" /\ ~Refused(m)
+            THEN log' = Append(log, Final(log[m.pos].tx, m.half))
+            ELSE UNCHANGED log
+
+\* The broker reads a decision.                                                            end_transaction
+EndTransaction(m) ==
+    /\ m \in endNet
+    /\ TakeDecision(m)
+    /\ endNet' = endNet \ {m}
+    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, checkNet>>
+
+\* The op message that marks a half message as done is an append of its own: a crash can fall
+\* between the final message and its op.                                                          write_op
+WriteOp(h) ==
+    /\ h \in pendingOps
+    /\ log' = Append(log, Op(h))
+    /\ pendingOps' = pendingOps \ {h}
+    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars>>
+
+------------------------------------------------------------------------------
+(* The broker's check rounds *)
+
+\* The service begins a round where the last one ended.                                        round_start
+RoundStart ==
+    /\ ~round.on
+    /\ round' = [Idle EXCEPT !.on = TRUE, !.i = progress.half, !.start = Len(log), !.next = progress.op,
+                             !.h0 = progress.half, !.o0 = progress.op]
+    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+
+\* The round reads op messages: once at its beginning, and whenever a half message is neither known to be
+\* done nor to be checked.                                                                         pull_ops
+PullOps ==
+    /\ round.on
+    /\ \/ ~round.pulled
+       \/ Examined /\ ~IsYoung /\ MayReadOn
+    /\ LET end  == IF round.next + Batch - 1 < Count("op") THEN round.next + Batch - 1 ELSE Count("op")
+           new  == {[half |-> log[OpPos(o)].half, op |-> o] : o \in round.next..end}
+           keep == {r \in new : r.half >= round.h0 /\ ~\E s \in new : s.half = r.half /\ s.op > r.op}
+           old  == {r \in round.remove : ~\E s \in keep : s.half = r.half}
+       IN  round' = [round EXCEPT !.pulled = TRUE,
+                                  !.empty = (new = {}),
+                                  !.last = IF new = {} THEN @ ELSE end,
+                                  !.next = IF new = {} THEN @ ELSE end + 1,
+                                  !.remove = old \cup keep,
+                                  !.done = @ \cup {r.op : r \in {x \in new : x.half < round.h0}}]
+    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+
+\* The round passes a half message whose op message it has read, or that it knows to be finished. half_removed
+HalfRemoved ==
+    /\ AtHalf
+    /\ Passed
+    /\ LET mine == {r \in round.remove : r.half = round.i}
+       IN  round' = [round EXCEPT !.i = @ + 1, !.remove = @ \ mine, !.done = @ \cup {r.op : r \in mine}]
+    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+
+\* A half message that was checked too often is copied to the set-aside topic.                 half_discard
+HalfDiscard ==
+    /\ AtHalf
+    /\ ~Passed
+    /\ TooOften
+    /\ log' = Append(log, Aside(Current.tx, Current.asked))
+    /\ round' = [round EXCEPT !.i = @ + 1]
+    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+
+\* A half message that asks for immunity is still too young: a copy goes to the end of the half queue, and
+\* remembers the offset of the first one. If the first one is known to be done, so is the copy.  half_immune
+HalfImmune ==
+    /\ Examined
+    /\ WantsImmunity
+    /\ IsYoung
+    /\ IF Current.half # 0 /\ OriginalOp # {}
+       THEN /\ round' = [round EXCEPT !.i = @ + 1, !.remove = @ \ OriginalOp,
+                                      !.done = @ \cup {r.op : r \in OriginalOp}]
+            /\ UNCHANGED log
+       ELSE /\ log' = Append(log, Half(Current.tx,
+                                       IF CountRealChecks THEN Current.checks ELSE Current.checks + 1,
+                                       Current.asked,
+                                       IF Current.half # 0 THEN Current.half ELSE round.i))
+            /\ round' = [round EXCEPT !.i = @ + 1]
+    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+
+\* A half message of unknown fate is appended again and the producer is asked about the copy.
+\*                                                                                    half_renew_and_check
+HalfRenewAndCheck ==
+    /\ Examined
+    /\ ~IsYoung
+    /\ NeedCheck
+    /\ log' = Append(log, Half(Current.tx, Current.checks + 1, Current.asked + 1, Current.half))
+    /\ checkNet' = checkNet \cup {[tx |-> Current.tx, half |-> Count("half") + 1, pos |-> Len(log) + 1]}
+    /\ round' = [round EXCEPT !.i = @ + 1]
+    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, endNet>>
+
+\* The round has come to a half message that is too young, or newer than the round, or to the end: it
+\* stores its progress in memory.                                                             round_finish
+RoundFinish ==
+    /\ round.on
+    /\ round.pulled
+    /\ IF round.i > Count("half") THEN TRUE
+       ELSE /\ ~Passed
+            /\ ~TooOften
+            /\ Fresh \/ (IsYoung /\ ~WantsImmunity)
+    /\ progress' = [half |-> round.i, op |-> OpPrefix, at |-> Len(log)]
+    /\ round' = Idle
+    /\ UNCHANGED <<log, flushed, saved, pendingOps, young, producerVars, netVars>>
+
+\* An error ends the round; what it did stays, its progress is not stored.                     round_abort
+RoundAbort ==
+    /\ round.on
+    /\ round' = Idle
+    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+
+\* The offset file is written, every five seconds.                                         persist_progress
+PersistProgress ==
+    /\ saved # [half |-> progress.half, op |-> progress.op]
+    /\ PersistBehindFlush => flushed >= progress.at
+    /\ saved' = [half |-> progress.half, op |-> progress.op]
+    /\ UNCHANGED <<log, flushed, progress, round, pendingOps, young, producerVars, netVars>>
+
+\* The log is flushed.                                                                            flush_log
+FlushLog ==
+    /\ flushed < Len(log)
+    /\ flushed' = Len(log)
+    /\ UNCHANGED <<log, progress, saved, round, pendingOps, young, producerVars, netVars>>
+
+------------------------------------------------------------------------------
+(* The environment *)
+
+LoseEnd(m) ==
+    /\ m \in endNet
+    /\ endNet' = endNet \ {m}
+    /\ UNCHANGED <<brokerVars, young, producerVars, checkNet>>
+
+DuplicateEnd(m) ==
+    /\ m \in endNet
+    /\ TakeDecision(m)
+    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars>>
+
+LoseCheck(c) ==
+    /\ c \in checkNet
+    /\ checkNet' = checkNet \ {c}
+    /\ UNCHANGED <<brokerVars, young, producerVars, endNet>>
+
+\* A producer dies. Its decisions are safe in its database, but nobody answers for them any more.
+ProducerDeath(t) ==
+    /\ t \notin dead
+    /\ dead' = dead \cup {t}
+    /\ UNCHANGED <<brokerVars, young, decision, known, netVars>>
+
+ImmunityOver(t) ==
+    /\ t \in young
+    /\ young' = young \ {t}
+    /\ UNCHANGED <<brokerVars, producerVars, netVars>>
+
+\* After either crash the broker knows only its log and its offset file. Decisions and check-backs that are
+\* under way stay: a client may hold them back for as long as it likes.
+Restarted == /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
+             /\ round' = Idle
+             /\ pendingOps' = {}
+
+ProcessCrash ==
+    /\ Restarted
+    /\ UNCHANGED <<log, flushed, saved, young, producerVars, netVars>>
+
+PowerLoss(kept) ==
+    /\ kept \in flushed..Len(log)
+    /\ log' = SubSeq(log, 1, kept)
+    /\ flushed' = kept
+    /\ Restarted
+    /\ UNCHANGED <<saved, young, producerVars, netVars>>
+
+------------------------------------------------------------------------------
+Broker == \/ \E m \in endNet : EndTransaction(m)
+          \/ \E h \in pendingOps : WriteOp(h)
+          \/ RoundStart \/ PullOps \/ HalfRemoved \/ HalfDiscard \/ HalfImmune
+          \/ HalfRenewAndCheck \/ RoundFinish \/ RoundAbort
+          \/ PersistProgress \/ FlushLog
+
+Producer == \E t \in Tx : \/ \E answered \in BOOLEAN : SendHalf(t, answered)
+                          \/ \E d \in {"commit", "rollback"} : LocalDecide(t, d)
+                          \/ \E c \in checkNet : c.tx = t /\ CheckReply(c)
+
+Environment == \/ \E m \in endNet : LoseEnd(m) \/ DuplicateEnd(m)
+               \/ \E c \in checkNet : LoseCheck(c)
+               \/ \E t \in Tx : ProducerDeath(t) \/ ImmunityOver(t)
+               \/ ProcessCrash
+               \/ \E kept \in 0..Len(log) : PowerLoss(kept)
+
+Next == Broker \/ Producer \/ Environment
+
+Spec == Init /\ [][Next]_vars
+
+\* What must go on happening for the promises that speak of "in the end": the broker runs its rounds and takes
+\* the decisions that arrive, producers that live decide and answer, and no message stays young.
+Fairness ==
+    /\ WF_vars(RoundStart) /\ WF_vars(PullOps) /\ WF_vars(HalfRemoved) /\ WF_vars(HalfDiscard)
+    /\ WF_vars(HalfImmune) /\ WF_vars(HalfRenewAndCheck) /\ WF_vars(RoundFinish)
+    /\ WF_vars(\E m \in endNet : EndTransaction(m))
+    /\ WF_vars(\E h \in pendingOps : WriteOp(h))
+    /\ WF_vars(\E c \in checkNet : CheckReply(c))
+    /\ \A t \in Tx : WF_vars(ImmunityOver(t))
+
+FairSpec == Spec /\ Fairness
+
+------------------------------------------------------------------------------
+(* Promises *)
+
+TypeOK ==
+    /\ flushed \in 0..Len(log)
+    /\ decision \in [Tx -> {"none", "commit", "rollback"}]
+    /\ progress.half >= 1 /\ progress.op >= 1
+    /\ \A p \in Positions("half") : log[p].checks <= CheckMax
+
+\* Nothing is in the real topic before the producer decided.
+NoHalfVisible == \A t \in Tx : Delivered(t) => decision[t] # "none"
+
+RolledBackNeverVisible == \A t \in Tx : Delivered(t) => decision[t] # "rollback"
+
+CommittedOnce == \A t \in Tx : Cardinality(FinalsOf(t)) <= 1
+
+\* A round will still meet an unfinished half message of t.
+StillAhead(t) == \E p \in HalvesOf(t) : log[p].off >= progress.half /\ ~HasOp(log[p].off)
+
+InFlight(t) == \E m \in endNet : m.tx = t
+
+\* A message whose transaction committed is delivered, set aside, or will be met by a round, or its decision
+\* is still on its way. (A half message that a power loss took before its flush was never promised.)
+CommittedNotForgotten ==
+    \A t \in Tx : decision[t] = "commit" /\ HalvesOf(t) # {}
+                  => Delivered(t) \/ SetAside(t) \/ StillAhead(t) \/ InFlight(t)
+
+\* Nothing is set aside that was delivered before. (A commit that comes after it still delivers, rightly.)
+NoDiscardFinished == \A p \in Positions("aside"), q \in Positions("final") :
+                        log[p].tx = log[q].tx => p < q
+
+\* Nothing is set aside before the producer was asked as often as promised.
+AskedBeforeDiscard == \A p \in Positions("aside") : log[p].asked = CheckMax
+
+\* The op progress passes only op messages whose half message the rounds have passed too.
+ProgressSound == \A o \in 1..(progress.op - 1) :
+                    o <= Count("op") => log[OpPos(o)].half < progress.half
+
+\* The test for copies whose original is done never succeeds in 4.9.8 (the code is dead).
+ImmunityTestNeverSucceeds ==
+    ~(Examined /\ WantsImmunity /\ IsYoung /\ Current.half # 0 /\ OriginalOp # {})
+
+\* The checks of one message are bounded, so that every message is set aside in the end.
+ChecksBounded == \A c \in checkNet : c.pos <= Len(log) => log[c.pos].checks <= CheckMax
+
+\* A round makes at most one copy of a half message: it never meets what it appended itself.
+CopiesOfRound(t) == {p \in HalvesOf(t) : p > round.start /\ (log[p].checks > 0 \/ log[p].half # 0)}
+MetByRound(t)    == {p \in HalvesOf(t) : p <= round.start /\ log[p].off \in round.h0..(round.i - 1)}
+OneCheckPerRound == round.on => \A t \in Tx : Cardinality(CopiesOfRound(t)) <= Cardinality(MetByRound(t))
+
+Settled(t) == SetAside(t) \/ Delivered(t) \/ \E p \in HalvesOf(t) : HasOp(log[p].off)
+
+EveryHalfDecided == \A t \in Tx : HalvesOf(t) # {} ~> Settled(t)
+
+CommittedVisible == \A t \in Tx : decision[t] = "commit" ~> Delivered(t) \/ SetAside(t)
+
+CommittedVisibleStrict == \A t \in Tx : decision[t] = "commit" ~> Delivered(t)
+==============================================================================
