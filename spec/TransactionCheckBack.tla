@@ -25,7 +25,8 @@
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
-CONSTANTS Tx,          \* the transactions, named by the unique key of their message
+CONSTANTS NoTx,        \* the transaction of a record that has none
+          Tx,          \* the transactions, named by the unique key of their message
           Group,       \* Group[t]: the producer group of t
           Immune,      \* the transactions whose message asks for immunity from early checks
           CheckMax,    \* after so many checks a half message is set aside (15)
@@ -47,29 +48,31 @@ VARIABLES log,       \* records, see the three constructors below; a position is
           known,     \* known[t]: [half, pos] of the half message as the producer learned it
           dead,      \* transactions whose producer died
           endNet,    \* decisions on their way: [tx, half, pos, decision]
-          checkNet   \* check-backs on their way: [tx, half, pos]
+          checkNet,  \* check-backs on their way: [tx, half, pos]
+          happened   \* how often each kind of fault happened: a history variable, for the bounds of a model
 
 brokerVars == <<log, flushed, progress, saved, round, pendingOps>>
 producerVars == <<decision, known, dead>>
 netVars == <<endNet, checkNet>>
-vars == <<brokerVars, young, producerVars, netVars>>
+vars == <<brokerVars, young, producerVars, netVars, happened>>
 
 ------------------------------------------------------------------------------
-(* Records and where they are. off is the offset in the queue of the record's kind, from 1; checks the number
-   that the record carries, asked the number of times that the producer really was asked; half the half offset
-   that an op or a final message names, or from which an immune copy was first made. *)
+(* Records and where they are.
+   off    the offset in the queue of the record's kind, from 1
+   checks the number of checks that the record carries
+   asked  the number of times that the producer really was asked
+   half   the half offset that an op or a final message names, or from which an immune copy was first made
+   source the position of the record that a final message was made from *)
 
 Positions(kind) == {p \in 1..Len(log) : log[p].kind = kind}
 Count(kind)     == Cardinality(Positions(kind))
 
+Rec(kind, t) == [kind |-> kind, off |-> Count(kind) + 1, tx |-> t, checks |-> 0, asked |-> 0, half |-> 0, source |-> 0]
 Half(t, checks, asked, original) ==
-    [kind |-> "half", off |-> Count("half") + 1, tx |-> t, checks |-> checks, asked |-> asked, half |-> original]
-Op(h) ==
-    [kind |-> "op", off |-> Count("op") + 1, tx |-> "", checks |-> 0, asked |-> 0, half |-> h]
-Final(t, h) ==
-    [kind |-> "final", off |-> Count("final") + 1, tx |-> t, checks |-> 0, asked |-> 0, half |-> h]
-Aside(t, n) ==
-    [kind |-> "aside", off |-> Count("aside") + 1, tx |-> t, checks |-> 0, asked |-> n, half |-> 0]
+    [Rec("half", t) EXCEPT !.checks = checks, !.asked = asked, !.half = original]
+Op(h)            == [Rec("op", NoTx) EXCEPT !.half = h]
+Final(t, h, pos) == [Rec("final", t) EXCEPT !.half = h, !.source = pos]
+Aside(t, n)      == [Rec("aside", t) EXCEPT !.asked = n]
 
 HalfPos(h) == CHOOSE p \in 1..Len(log) : log[p].kind = "half" /\ log[p].off = h
 OpPos(o)   == CHOOSE p \in 1..Len(log) : log[p].kind = "op" /\ log[p].off = o
@@ -112,6 +115,8 @@ OpPrefix == CHOOSE n \in round.o0..(Count("op") + 1) :
                /\ \A o \in round.o0..(n - 1) : o \in round.done
                /\ n \notin round.done
 
+Happens(kind) == happened' = [happened EXCEPT ![kind] = @ + 1]
+
 ------------------------------------------------------------------------------
 Init == /\ log = <<>>
         /\ flushed = 0
@@ -124,6 +129,7 @@ Init == /\ log = <<>>
         /\ known = [t \in Tx |-> {}]
         /\ dead = {}
         /\ endNet = {} /\ checkNet = {}
+        /\ happened = [send |-> 0, loss |-> 0, dup |-> 0, death |-> 0, abort |-> 0, crash |-> 0, power |-> 0]
 
 ------------------------------------------------------------------------------
 (* The producer *)
@@ -138,6 +144,7 @@ SendHalf(t, answered) ==
     /\ known' = IF answered
                 THEN [known EXCEPT ![t] = {[half |-> Count("half") + 1, pos |-> Len(log) + 1]}]
                 ELSE known
+    /\ Happens("send")
     /\ UNCHANGED <<flushed, progress, saved, round, pendingOps, young, decision, dead, netVars>>
 
 \* The producer has run its local transaction and tells the broker, one-way.                 local_decide
@@ -147,7 +154,7 @@ LocalDecide(t, d) ==
     /\ known[t] # {}
     /\ decision' = [decision EXCEPT ![t] = d]
     /\ endNet' = endNet \cup {[tx |-> t, half |-> k.half, pos |-> k.pos, decision |-> d] : k \in known[t]}
-    /\ UNCHANGED <<brokerVars, young, known, dead, checkNet>>
+    /\ UNCHANGED <<brokerVars, young, known, dead, checkNet, happened>>
 
 \* The producer is asked about a half message. Undecided, it says nothing that helps ("unknown"); a producer
 \* that never learned of its half message will not run the transaction any more and rolls back.   check_reply
@@ -162,7 +169,7 @@ CheckReply(c) ==
        THEN /\ decision' = [decision EXCEPT ![c.tx] = "rollback"]
             /\ endNet' = endNet \cup {[tx |-> c.tx, half |-> c.half, pos |-> c.pos, decision |-> "rollback"]}
        ELSE UNCHANGED <<endNet, decision>>
-    /\ UNCHANGED <<brokerVars, young, known, dead>>
+    /\ UNCHANGED <<brokerVars, young, known, dead, happened>>
 
 ------------------------------------------------------------------------------
 (* The broker takes a decision *)
@@ -184,7 +191,7 @@ TakeDecision(m) ==
     THEN UNCHANGED <<log, pendingOps>>
     ELSE /\ pendingOps' = pendingOps \cup {m.half}
          /\ IF m.decision = "commit" /\ ~Refused(m)
-            THEN log' = Append(log, Final(log[m.pos].tx, m.half))
+            THEN log' = Append(log, Final(log[m.pos].tx, m.half, m.pos))
             ELSE UNCHANGED log
 
 \* The broker reads a decision.                                                            end_transaction
@@ -192,7 +199,7 @@ EndTransaction(m) ==
     /\ m \in endNet
     /\ TakeDecision(m)
     /\ endNet' = endNet \ {m}
-    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, checkNet>>
+    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, checkNet, happened>>
 
 \* The op message that marks a half message as done is an append of its own: a crash can fall
 \* between the final message and its op.                                                          write_op
@@ -200,17 +207,19 @@ WriteOp(h) ==
     /\ h \in pendingOps
     /\ log' = Append(log, Op(h))
     /\ pendingOps' = pendingOps \ {h}
-    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars>>
+    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars, happened>>
 
 ------------------------------------------------------------------------------
 (* The broker's check rounds *)
 
-\* The service begins a round where the last one ended.                                        round_start
+\* The service begins a round where the last one ended; progress beyond a log that lost its end goes back to
+\* that end.                                                                                   round_start
 RoundStart ==
     /\ ~round.on
-    /\ round' = [Idle EXCEPT !.on = TRUE, !.i = progress.half, !.start = Len(log), !.next = progress.op,
-                             !.h0 = progress.half, !.o0 = progress.op]
-    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+    /\ LET h == IF progress.half > Count("half") THEN Count("half") + 1 ELSE progress.half
+           o == IF progress.op > Count("op") THEN Count("op") + 1 ELSE progress.op
+       IN  round' = [Idle EXCEPT !.on = TRUE, !.i = h, !.start = Len(log), !.next = o, !.h0 = h, !.o0 = o]
+    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* The round reads op messages: once at its beginning, and whenever a half message is neither known to be
 \* done nor to be checked.                                                                         pull_ops
@@ -228,7 +237,7 @@ PullOps ==
                                   !.next = IF new = {} THEN @ ELSE end + 1,
                                   !.remove = old \cup keep,
                                   !.done = @ \cup {r.op : r \in {x \in new : x.half < round.h0}}]
-    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* The round passes a half message whose op message it has read, or that it knows to be finished. half_removed
 HalfRemoved ==
@@ -236,7 +245,7 @@ HalfRemoved ==
     /\ Passed
     /\ LET mine == {r \in round.remove : r.half = round.i}
        IN  round' = [round EXCEPT !.i = @ + 1, !.remove = @ \ mine, !.done = @ \cup {r.op : r \in mine}]
-    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+    /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* A half message that was checked too often is copied to the set-aside topic.                 half_discard
 HalfDiscard ==
@@ -245,7 +254,7 @@ HalfDiscard ==
     /\ TooOften
     /\ log' = Append(log, Aside(Current.tx, Current.asked))
     /\ round' = [round EXCEPT !.i = @ + 1]
-    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* A half message that asks for immunity is still too young: a copy goes to the end of the half queue, and
 \* remembers the offset of the first one. If the first one is known to be done, so is the copy.  half_immune
@@ -262,7 +271,7 @@ HalfImmune ==
                                        Current.asked,
                                        IF Current.half # 0 THEN Current.half ELSE round.i))
             /\ round' = [round EXCEPT !.i = @ + 1]
-    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars>>
+    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* A half message of unknown fate is appended again and the producer is asked about the copy.
 \*                                                                                    half_renew_and_check
@@ -273,25 +282,26 @@ HalfRenewAndCheck ==
     /\ log' = Append(log, Half(Current.tx, Current.checks + 1, Current.asked + 1, Current.half))
     /\ checkNet' = checkNet \cup {[tx |-> Current.tx, half |-> Count("half") + 1, pos |-> Len(log) + 1]}
     /\ round' = [round EXCEPT !.i = @ + 1]
-    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, endNet>>
+    /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, endNet, happened>>
 
-\* The round has come to a half message that is too young, or newer than the round, or to the end: it
-\* stores its progress in memory.                                                             round_finish
+\* The round stores its progress in memory: it has come to a half message that is too young, or newer than
+\* itself, or to the end; or its time is up, or the store does not take a copy, after it got somewhere.
+\*                                                                                            round_finish
 RoundFinish ==
     /\ round.on
     /\ round.pulled
-    /\ IF round.i > Count("half") THEN TRUE
-       ELSE /\ ~Passed
-            /\ ~TooOften
-            /\ Fresh \/ (IsYoung /\ ~WantsImmunity)
+    /\ \/ round.i > round.h0
+       \/ round.i > Count("half")
+       \/ AtHalf /\ ~Passed /\ ~TooOften /\ (Fresh \/ (IsYoung /\ ~WantsImmunity))
     /\ progress' = [half |-> round.i, op |-> OpPrefix, at |-> Len(log)]
     /\ round' = Idle
-    /\ UNCHANGED <<log, flushed, saved, pendingOps, young, producerVars, netVars>>
+    /\ UNCHANGED <<log, flushed, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* An error ends the round; what it did stays, its progress is not stored.                     round_abort
 RoundAbort ==
     /\ round.on
     /\ round' = Idle
+    /\ Happens("abort")
     /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
 
 \* The offset file is written, every five seconds.                                         persist_progress
@@ -299,13 +309,14 @@ PersistProgress ==
     /\ saved # [half |-> progress.half, op |-> progress.op]
     /\ PersistBehindFlush => flushed >= progress.at
     /\ saved' = [half |-> progress.half, op |-> progress.op]
-    /\ UNCHANGED <<log, flushed, progress, round, pendingOps, young, producerVars, netVars>>
+    /\ UNCHANGED <<log, flushed, progress, round, pendingOps, young, producerVars, netVars, happened>>
 
-\* The log is flushed.                                                                            flush_log
-FlushLog ==
-    /\ flushed < Len(log)
-    /\ flushed' = Len(log)
-    /\ UNCHANGED <<log, progress, saved, round, pendingOps, young, producerVars, netVars>>
+\* The log is flushed up to a position.                                                           flush_log
+FlushLog(upTo) ==
+    /\ flushed < upTo
+    /\ upTo <= Len(log)
+    /\ flushed' = upTo
+    /\ UNCHANGED <<log, progress, saved, round, pendingOps, young, producerVars, netVars, happened>>
 
 ------------------------------------------------------------------------------
 (* The environment *)
@@ -313,28 +324,32 @@ FlushLog ==
 LoseEnd(m) ==
     /\ m \in endNet
     /\ endNet' = endNet \ {m}
+    /\ Happens("loss")
     /\ UNCHANGED <<brokerVars, young, producerVars, checkNet>>
 
 DuplicateEnd(m) ==
     /\ m \in endNet
     /\ TakeDecision(m)
+    /\ Happens("dup")
     /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars>>
 
 LoseCheck(c) ==
     /\ c \in checkNet
     /\ checkNet' = checkNet \ {c}
+    /\ Happens("loss")
     /\ UNCHANGED <<brokerVars, young, producerVars, endNet>>
 
 \* A producer dies. Its decisions are safe in its database, but nobody answers for them any more.
 ProducerDeath(t) ==
     /\ t \notin dead
     /\ dead' = dead \cup {t}
+    /\ Happens("death")
     /\ UNCHANGED <<brokerVars, young, decision, known, netVars>>
 
 ImmunityOver(t) ==
     /\ t \in young
     /\ young' = young \ {t}
-    /\ UNCHANGED <<brokerVars, producerVars, netVars>>
+    /\ UNCHANGED <<brokerVars, producerVars, netVars, happened>>
 
 \* After either crash the broker knows only its log and its offset file. Decisions and check-backs that are
 \* under way stay: a client may hold them back for as long as it likes.
@@ -344,6 +359,7 @@ Restarted == /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
 
 ProcessCrash ==
     /\ Restarted
+    /\ Happens("crash")
     /\ UNCHANGED <<log, flushed, saved, young, producerVars, netVars>>
 
 PowerLoss(kept) ==
@@ -351,6 +367,7 @@ PowerLoss(kept) ==
     /\ log' = SubSeq(log, 1, kept)
     /\ flushed' = kept
     /\ Restarted
+    /\ Happens("power")
     /\ UNCHANGED <<saved, young, producerVars, netVars>>
 
 ------------------------------------------------------------------------------
@@ -358,7 +375,8 @@ Broker == \/ \E m \in endNet : EndTransaction(m)
           \/ \E h \in pendingOps : WriteOp(h)
           \/ RoundStart \/ PullOps \/ HalfRemoved \/ HalfDiscard \/ HalfImmune
           \/ HalfRenewAndCheck \/ RoundFinish \/ RoundAbort
-          \/ PersistProgress \/ FlushLog
+          \/ PersistProgress
+          \/ \E upTo \in 1..Len(log) : FlushLog(upTo)
 
 Producer == \E t \in Tx : \/ \E answered \in BOOLEAN : SendHalf(t, answered)
                           \/ \E d \in {"commit", "rollback"} : LocalDecide(t, d)
@@ -412,6 +430,12 @@ InFlight(t) == \E m \in endNet : m.tx = t
 CommittedNotForgotten ==
     \A t \in Tx : decision[t] = "commit" /\ HalvesOf(t) # {}
                   => Delivered(t) \/ SetAside(t) \/ StillAhead(t) \/ InFlight(t)
+
+\* A final message is made from a half message of the same transaction, and names it.
+FinalFromHalf == \A p \in Positions("final") :
+    /\ log[log[p].source].kind = "half"
+    /\ log[log[p].source].off = log[p].half
+    /\ log[log[p].source].tx = log[p].tx
 
 \* Nothing is set aside that was delivered before. (A commit that comes after it still delivers, rightly.)
 NoDiscardFinished == \A p \in Positions("aside"), q \in Positions("final") :
