@@ -10,7 +10,7 @@
 (* of the model at 1; physical offsets are bytes there and positions here, *)
 (* so a flush covers the records that begin before its end.                *)
 (***************************************************************************)
-EXTENDS TransactionCheckBack
+EXTENDS TransactionCheckBack, Integers
 
 CONSTANT Events
 VARIABLES taken,   \* how many events have been taken

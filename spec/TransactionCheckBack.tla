@@ -378,9 +378,9 @@ Broker == \/ \E m \in endNet : EndTransaction(m)
           \/ PersistProgress
           \/ \E upTo \in 1..Len(log) : FlushLog(upTo)
 
-Producer == \E t \in Tx : \/ \E answered \in BOOLEAN : SendHalf(t, answered)
-                          \/ \E d \in {"commit", "rollback"} : LocalDecide(t, d)
-                          \/ \E c \in checkNet : c.tx = t /\ CheckReply(c)
+Producer == \/ \E t \in Tx, answered \in BOOLEAN : SendHalf(t, answered)
+            \/ \E t \in Tx, d \in {"commit", "rollback"} : LocalDecide(t, d)
+            \/ \E c \in checkNet : CheckReply(c)
 
 Environment == \/ \E m \in endNet : LoseEnd(m) \/ DuplicateEnd(m)
                \/ \E c \in checkNet : LoseCheck(c)

@@ -371,7 +371,9 @@ TRANSACTION_CHECK_BACK: Final = Protocol(
             "CommittedNotForgotten",
             "A committed half message is never passed without being delivered or set aside.",
         ),
-        Invariant("NoDiscardFinished", "Only an undecided half message is set aside."),
+        Invariant("NoDiscardFinished", "Nothing is set aside that was delivered before."),
+        Invariant("AskedBeforeDiscard", "Nothing is set aside before its producer was asked as often as promised."),
+        Invariant("FinalFromHalf", "A final message is made from a half message of the same transaction."),
         Invariant("EveryHalfDecided", "Every half message ends committed, rolled back or set aside.", liveness=True),
     ),
 )
