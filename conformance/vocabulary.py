@@ -84,6 +84,8 @@ NOT_BUILT: Final = {"HaReplication": "the reference has no replication yet"}
 NO_ORACLE: Final = {
     "CommittedNotForgotten": "CommittedVisible judges the same from outside",
     "NoDiscardFinished": "CommittedVisible and CommittedOnce judge the same from outside",
+    "AskedBeforeDiscard": "TLC judges it on traces of a broker (TraceTransactionCheckBack)",
+    "FinalFromHalf": "TLC judges it on traces of a broker (TraceTransactionCheckBack)",
     "NoSkippedOffset": "CommittedOffsetNeverAhead judges the same from outside",
     "OneListenerPerQueue": "needs a client with listeners; the scripted one has none",
     "OrderlyInOrder": "needs a client with listeners; the scripted one has none",
