@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -220,16 +221,21 @@ def judge_mutant(
                 short_lived=True,
                 timeout_s=options.timeout_s or MUTANT_TIMEOUT_S,
             )
-            if outcome.found is Found.ERROR and not outcome.progress.generated and does_not_parse(outcome.errors):
-                return Fate(mutant, configuration.name, outcome.errors[0], broken=True)
+            if outcome.found is Found.ERROR and no_finding(outcome.errors):
+                return Fate(mutant, configuration.name, " ".join(outcome.errors)[:200], broken=True)
             verdict = judge(copy, outcome)
             if not verdict.ok and (outcome.found is not Found.TIMEOUT or mutant is None):
                 return Fate(mutant, configuration.name, verdict.reason[:200])
     return Fate(mutant)
 
 
-def does_not_parse(errors: Sequence[str]) -> bool:
-    return any(re.search(r"Parsing or semantic analysis failed|\*\*\* Errors|Lexical error", error) for error in errors)
+def no_finding(errors: Sequence[str]) -> bool:
+    """Whether TLC failed without having evaluated anything: the text does not parse, or Java itself gave up.
+
+    An error while a mutant is evaluated (a value outside of a function's domain) is a finding, and kills it.
+    """
+    unparsable = re.compile(r"Parsing or semantic analysis failed|\*\*\* Errors|Lexical error|OutOfMemory")
+    return any(map(unparsable.search, errors)) or all(error.startswith("TLC ended with code") for error in errors)
 
 
 def judge_mutants(
@@ -242,16 +248,24 @@ def judge_mutants(
     jobs: int,
     on_fate: Callable[[Fate], None] | None = None,
 ) -> list[Fate]:
-    """The fate of every mutant, in the order given. The original has to pass first."""
-    original = judge_mutant(tlc, spec_dir, spec, None, configurations, options)
-    if original.killed_by:
-        raise CheckFound(f"without any mutation {original.killed_by} fails: {original.finding}")
+    """The fate of every mutant, in the order given. The original has to pass first; the quickest judge comes first."""
+    seconds: dict[str, float] = {}
+
+    def pass_original(configuration: Configuration) -> Fate:
+        begin = time.monotonic()
+        fate = judge_mutant(tlc, spec_dir, spec, None, [configuration], options)
+        seconds[configuration.name] = time.monotonic() - begin
+        return fate
 
     def one(mutant: Mutant) -> Fate:
-        fate = judge_mutant(tlc, spec_dir, spec, mutant, configurations, options)
+        fate = judge_mutant(tlc, spec_dir, spec, mutant, judges, options)
         if on_fate is not None:
             on_fate(fate)
         return fate
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
+        for original in pool.map(pass_original, configurations):
+            if original.killed_by:
+                raise CheckFound(f"without any mutation {original.killed_by} fails: {original.finding}")
+        judges = sorted(configurations, key=lambda configuration: seconds[configuration.name])
         return list(pool.map(one, mutants))
