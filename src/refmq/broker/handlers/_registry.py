@@ -19,6 +19,9 @@ Handler: TypeAlias = Callable[[Broker, Peer, RemotingCommand], Answer | Awaitabl
 
 HANDLERS: Final[dict[int, Handler]] = {}
 
+BODY_BYTES_MAX: Final = 1 << 20
+"""The longest JSON body of a client's request: a heartbeat with a thousand subscriptions is a tenth of it."""
+
 FAQ: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 """How some of upstream's remarks end."""
 

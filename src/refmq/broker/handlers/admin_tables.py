@@ -10,7 +10,7 @@ from typing import Final
 
 from refmq.broker import groups, offsets, topics
 from refmq.broker.broker import Broker
-from refmq.broker.handlers._registry import Answer, done, handles, refuse
+from refmq.broker.handlers._registry import BODY_BYTES_MAX, Answer, done, handles, refuse
 from refmq.broker.topics import name_mistake
 from refmq.broker.world import Peer
 from refmq.protocol.bodies.codec import decode_body, encode_body
@@ -134,7 +134,7 @@ async def update_and_create_subscriptiongroup(broker: Broker, peer: Peer, comman
     if broker.is_slave:
         return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
     if command.body:
-        group = decode_body(SubscriptionGroupConfig, command.body)
+        group = decode_body(SubscriptionGroupConfig, command.body, bytes_max=BODY_BYTES_MAX)
         table = groups.put_group(broker.state.groups, group, broker.world.now_ms())
         broker.state = replace(broker.state, groups=table)
         await broker.save_groups()

@@ -9,7 +9,7 @@ from refmq.broker.broker import Broker
 from refmq.broker.clients import ConnectionId, Member
 from refmq.broker.filter import SqlSyntaxError, compile_expression
 from refmq.broker.filters import is_tag_expression, register
-from refmq.broker.handlers._registry import done, handles, refuse
+from refmq.broker.handlers._registry import BODY_BYTES_MAX, done, handles, refuse
 from refmq.broker.topics import SYS_FLAG_UNIT_SUB, retry_topic
 from refmq.broker.world import Peer
 from refmq.model.ids import ClientId
@@ -25,7 +25,7 @@ from refmq.protocol.headers.codec import decode_header
 @handles(RequestCode.HEART_BEAT)
 async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """Registers a client in all its groups, or keeps its places. Members are told before the client is answered."""
-    data = decode_body(HeartbeatData, command.body)
+    data = decode_body(HeartbeatData, command.body, bytes_max=BODY_BYTES_MAX)
     member = Member(
         connection=ConnectionId(peer.number),
         address=peer.peer,
@@ -91,7 +91,7 @@ def check_client_config(broker: Broker, peer: Peer, command: RemotingCommand) ->
     """Whether a subscription by expression can work here; consumers ask when they start."""
     if not command.body:
         return done(command)
-    subscription = decode_body(CheckClientRequestBody, command.body).subscription_data
+    subscription = decode_body(CheckClientRequestBody, command.body, bytes_max=BODY_BYTES_MAX).subscription_data
     if is_tag_expression(subscription.expression_type):
         return done(command)
     if not broker.config.enable_property_filter:

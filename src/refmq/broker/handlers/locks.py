@@ -7,7 +7,7 @@ from typing import Final
 
 from refmq.broker import queue_locks
 from refmq.broker.broker import Broker
-from refmq.broker.handlers._registry import done, handles, refuse
+from refmq.broker.handlers._registry import BODY_BYTES_MAX, done, handles, refuse
 from refmq.broker.queue_locks import LockAnswer
 from refmq.broker.world import Peer
 from refmq.model.ids import ClientId
@@ -23,7 +23,7 @@ LOANS_MAX: Final = 1_000_000
 @handles(RequestCode.LOCK_BATCH_MQ)
 def lock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """Lends queues. The answer lists those that the client holds now; none is no error."""
-    body = decode_body(LockBatchRequestBody, command.body)
+    body = decode_body(LockBatchRequestBody, command.body, bytes_max=BODY_BYTES_MAX)
     if len(broker.state.locks.loans) + len(body.mq_set) > LOANS_MAX:
         return refuse(command, ResponseCode.SYSTEM_BUSY, "too many queues are locked at this broker")
     answer = queue_locks.lock_queue(
@@ -36,7 +36,7 @@ def lock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> Remot
 @handles(RequestCode.UNLOCK_BATCH_MQ)
 def unlock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """Takes queues back from their holder."""
-    body = decode_body(LockBatchRequestBody, command.body)
+    body = decode_body(LockBatchRequestBody, command.body, bytes_max=BODY_BYTES_MAX)
     answer = queue_locks.unlock_queue(
         broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.world.now_ms()
     )
