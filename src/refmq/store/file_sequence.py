@@ -237,17 +237,23 @@ class FileSequence:
         """
         cut = 0
         self._cuts += 1
-        while self.bases and self.bases[-1] >= position and (self.bases[-1] > position or not self._is_whole(-1)):
+        while self.remove_last_behind(position):
             cut += self.file_bytes
-            self.remove(self.bases[-1])
         if self.holds(position):
             cut += self.zero_from(position)
         self.wrote = position
         self.flushed = min(self.flushed, position)
         return cut
 
-    def _is_whole(self, index: int) -> bool:
-        return self._disk.info(self.path(self.bases[index])).size_bytes == self.file_bytes
+    def remove_last_behind(self, position: int) -> bool:
+        """Removes the last file if nothing of it is before `position`; an empty one also if it begins there."""
+        if not self.bases or self.bases[-1] < position:
+            return False
+        last = self.bases[-1]
+        if last == position and self._disk.info(self.path(last)).size_bytes == self.file_bytes:
+            return False
+        self.remove(last)
+        return True
 
     def remove(self, base: int) -> None:
         """Removes one file, the first or the last."""

@@ -303,7 +303,11 @@ def _queue_ends(parts: Parts, plan: _Plan) -> dict[tuple[str, int], int]:
 async def truncate_log(parts: Parts, plan: _Plan) -> None:
     """The log ends at `valid_to`, and nothing behind it can come back."""
     log = parts.log
-    plan.bytes_cut = log.files.truncate(plan.scan.valid_to)
+    while log.files.remove_last_behind(plan.scan.valid_to):
+        # One by one: otherwise a power loss could bring back a later file without those before it.
+        plan.bytes_cut += log.file_bytes
+        await parts.names.flush(LOG_DIRECTORY)
+    plan.bytes_cut += log.files.truncate(plan.scan.valid_to)
     if not log.files.bases and plan.scan.valid_to:
         # All that a power loss left were names without their files. The log goes on there: offsets never begin anew.
         log.files.add_file(log.files.base_of(plan.scan.valid_to))
