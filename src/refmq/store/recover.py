@@ -167,12 +167,22 @@ async def start_store(parts: Parts, plan: _Plan) -> None:
         disk.create(ABORT_FILE, 0).close()
         parts.names.changed("")
     await parts.names.flush("")
-    if plan.checkpoint.durable is not None and plan.checkpoint.durable.is_clean:
-        # From here on it is not true any more that nothing was changed since.
-        unclean = replace(plan.checkpoint, durable=replace(plan.checkpoint.durable, is_clean=False))
-        await write_checkpoint_file(disk, parts.names, unclean)
+    still_true = _still_true(plan)
+    if still_true != plan.checkpoint:
+        await write_checkpoint_file(disk, parts.names, still_true)
     if parts.emit is not None:
         parts.emit(Event("StartStore", a=int(plan.was_clean)))
+
+
+def _still_true(plan: _Plan) -> Checkpoint:
+    """What of the checkpoint remains true while recovery changes things: it counts if this start is interrupted too.
+
+    Once queues and index are being rebuilt nothing is durable but the log. The numbers may fit again by accident, when
+    the rebuilding is nearly done, although what stands there now was never flushed.
+    """
+    if plan.durable is None:
+        return Checkpoint(log_ms=plan.checkpoint.log_ms)
+    return replace(plan.checkpoint, durable=replace(plan.durable, is_clean=False))
 
 
 # --- ScanLog --------------------------------------------------------------------------------------------------------
