@@ -111,7 +111,7 @@ def test_a_timeout_keeps_a_connection_on_which_other_answers_come() -> None:
 
     async def scenario() -> None:
         async with serving(only_even) as (server, address), asking() as client:
-            late = asyncio.create_task(client.invoke(address, request(1), 0.1))
+            late = asyncio.create_task(client.invoke(address, request(1), 1.0))
             while not late.done():
                 await client.invoke(address, request(2), 5)
                 await asyncio.sleep(0.005)
@@ -307,38 +307,6 @@ def test_a_frame_may_come_byte_by_byte_and_between_others() -> None:
                 if index % 16 == 0:
                     assert (await client.invoke(address, request(CODE), 5)).code == 0
             assert (await read_command(reader)).body == b"body"
-
-    run(scenario())
-
-
-def test_a_frame_that_never_ends_is_given_up() -> None:
-    async def scenario() -> None:
-        limits = Limits(idle_timeout_s=0.05, frame_timeout_s=0.2)
-        async with serving(limits=limits) as (server, address), raw_peer(address) as (reader, writer):
-            frame = encode(request(CODE, body=bytes(100_000)))
-
-            async def drip() -> None:
-                for index in range(len(frame)):
-                    writer.write(frame[index : index + 1])
-                    await asyncio.sleep(0.01)
-
-            dripping = asyncio.create_task(drip())
-            await until(lambda: bool(server.connections))
-            connection = server.connections[0]
-            await read_to_end(reader)
-            dripping.cancel()
-            assert connection.close_reason == "a frame or handshake was not complete within 0.2 s"
-
-    run(scenario())
-
-
-def test_silence_is_given_up() -> None:
-    async def scenario() -> None:
-        async with serving(limits=Limits(idle_timeout_s=0.05)) as (server, address), raw_peer(address) as (reader, _):
-            await until(lambda: bool(server.connections))
-            connection = server.connections[0]
-            assert await read_to_end(reader) == b""
-            assert connection.close_reason == "silent for 0.05 s"
 
     run(scenario())
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +18,7 @@ from refmq.net.client import Client
 from refmq.net.connection import Connection
 from refmq.net.server import Server
 from refmq.protocol.command import RemotingCommand, request, response
+from refmq.protocol.frame import encode
 from refmq.sim.world import Node, World
 
 PORT = 10911
@@ -176,3 +180,85 @@ def test_the_same_seed_gives_the_same_run() -> None:
     first = outcome()
     assert first == outcome()
     assert len(first[0]) > 1, "some requests fail in this run"
+
+
+# Patience, to the second -------------------------------------------------------------------------------------------
+
+
+def closed_after(send: Callable[[asyncio.StreamWriter, asyncio.Event], Coroutine[Any, Any, None]]) -> tuple[float, str]:
+    """How long a server with the usual limits bears with a peer, and what it says when it does no longer."""
+    world = World(seed=1)
+    told: list[str] = []
+
+    async def serve(node: Node) -> None:
+        server = Server(lambda connection, command: response(command, 0))
+        await server.start("0.0.0.0", PORT)
+        while not server.connections:
+            await asyncio.sleep(0.001)
+        server.connections[0].on_close(lambda gone: told.append(gone.close_reason or ""))
+        await asyncio.Event().wait()
+
+    async def idle(node: Node) -> None:
+        await asyncio.Event().wait()
+
+    server, peer = world.node("server", serve), world.node("peer", idle)
+
+    async def story() -> float:
+        server.start()
+        peer.start()
+        await asyncio.sleep(1)
+
+        async def inside() -> float:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            reader, writer = await asyncio.open_connection("server", PORT)
+            closed = asyncio.Event()
+            sending = asyncio.ensure_future(send(writer, closed))
+            with contextlib.suppress(ConnectionError):
+                while await reader.read(65_536):
+                    pass
+            after = loop.time() - began
+            closed.set()
+            with contextlib.suppress(ConnectionError):
+                await sending
+            return after
+
+        return await peer.call(inside)
+
+    return world.run(story()), told[0]
+
+
+def test_silence_is_given_up_after_two_minutes() -> None:
+    async def nothing(writer: asyncio.StreamWriter, closed: asyncio.Event) -> None:
+        await closed.wait()
+
+    after_s, told = closed_after(nothing)
+    assert after_s == pytest.approx(120, abs=0.5)
+    assert told == "silent for 120 s"
+
+
+def test_a_frame_that_never_ends_is_given_up_after_two_minutes() -> None:
+    async def drip(writer: asyncio.StreamWriter, closed: asyncio.Event) -> None:
+        frame = encode(request(1, body=bytes(10_000)))
+        for index in range(len(frame)):
+            writer.write(frame[index : index + 1])
+            await asyncio.sleep(10)
+            if closed.is_set():
+                return
+
+    after_s, told = closed_after(drip)
+    assert after_s == pytest.approx(120, abs=0.5)
+    assert told == "a frame or handshake was not complete within 120 s"
+
+
+def test_a_peer_that_says_something_every_minute_is_not_given_up() -> None:
+    async def talk_for_an_hour(writer: asyncio.StreamWriter, closed: asyncio.Event) -> None:
+        for number in range(60):
+            writer.write(encode(request(1, opaque=number)))
+            await asyncio.sleep(60)
+            assert not closed.is_set()
+        await closed.wait()
+
+    after_s, told = closed_after(talk_for_an_hour)
+    assert after_s == pytest.approx(59 * 60 + 120, abs=0.5)
+    assert told == "silent for 120 s"
