@@ -98,6 +98,7 @@ async def read_command(reader: asyncio.StreamReader) -> RemotingCommand:
 def test_a_request_without_an_answer_times_out_and_the_silent_connection_is_closed() -> None:
     async def scenario() -> None:
         async with serving(never) as (server, address), asking() as client:
+            await client.connect(address, 20)
             with pytest.raises(RequestTimedOut, match=r"no answer to request 105 within 0\.05 s"):
                 await client.invoke(address, request(CODE), 0.05)
             await until(lambda: not server.connections)
@@ -111,6 +112,7 @@ def test_a_timeout_keeps_a_connection_on_which_other_answers_come() -> None:
 
     async def scenario() -> None:
         async with serving(only_even) as (server, address), asking() as client:
+            await client.connect(address, 20)
             late = asyncio.create_task(client.invoke(address, request(1), 1.0))
             while not late.done():
                 await client.invoke(address, request(2), 5)
@@ -490,6 +492,7 @@ def test_a_oneway_request_waits_for_a_peer_that_takes_nothing_and_then_fails() -
                 await client.oneway(address, oneway(CODE, body=bytes(100_000)), 0.05)
 
         async with asking(Client(limits=Limits(write_buffer_high_bytes=10_000))) as client:
+            await client.connect(address, 20)
             with pytest.raises(RequestTimedOut, match="takes nothing"):
                 await tell_for_ever(client)
         listener.close()

@@ -23,7 +23,7 @@ def server_tls(mode: TlsMode) -> ServerTls:
 
 
 def trusting() -> Client:
-    return Client(tls=ClientTls(tls.client_context()), limits=Limits(connect_timeout_s=10))
+    return Client(tls=ClientTls(tls.client_context()), limits=Limits(connect_timeout_s=20))
 
 
 def test_a_permissive_server_serves_both_kinds_on_one_port() -> None:
