@@ -193,3 +193,44 @@ def test_wrong_arguments_are_usage_errors(run: Run, clean: Path) -> None:
 
 def test_progress_is_shown_when_asked_for(run: Run, clean: Path) -> None:
     assert "100 %" in run("verify", clean, "--progress")[2]
+
+
+def test_a_dry_run_says_what_would_change_and_changes_nothing(run: Run, store: Path) -> None:
+    before = snapshot(store)
+    code, out, err = run("repair", "--dry-run", store)
+    assert (code, err) == (0, "")
+    assert "the log is valid to" in out
+    assert snapshot(store) == before
+    changed = json.loads(run("repair", "--dry-run", store, "--json")[1])["files"]
+    queues = [path for _, path in changed if path.startswith("consumequeue/")]
+    assert queues == []  # rebuilt, and the same in the end
+    assert (["removed", "abort"] in changed) == (store.parent.name == "killed")
+
+
+def test_a_repaired_store_is_clean_and_has_every_message(run: Run, tmp_path: Path) -> None:
+    store = extracted("killed", tmp_path)
+    before = run("scan", store, "--json")[1]
+    assert run("repair", store)[0] == 0
+    assert not (store / "abort").exists()
+    verified = json.loads(run("verify", store, "--json")[1])
+    assert verified["findings"] == []
+    assert run("scan", store, "--json")[1] == before
+    assert run("repair", store)[0] == 0
+
+
+def test_damage_is_repaired_only_when_told_to_cut(run: Run, clean: Path) -> None:
+    log = clean / "commitlog" / "00000000000000000000"
+    data = bytearray(log.read_bytes())
+    data[237 + 90] ^= 1
+    log.write_bytes(data)
+    before = {name: content for name, (content, _) in snapshot(clean).items()}
+    for extra in ([], ["--dry-run"]):
+        code, _, err = run("repair", clean, *extra)
+        assert code == 1
+        assert "body crc at physical offset 245" in err
+        assert len(err.splitlines()) == 1
+    assert {name: content for name, (content, _) in snapshot(clean).items() if name != "lock"} == {
+        name: content for name, content in before.items() if name != "lock"
+    }
+    assert run("repair", clean, "--cut-damage")[0] == 0
+    assert json.loads(run("verify", clean, "--json")[1])["log_end"] == 237

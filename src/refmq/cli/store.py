@@ -482,8 +482,8 @@ def repair_command(directory: Path, dry_run: bool, cut_damage: bool, as_json: bo
     if as_json:
         print_json(outcome)
         return
-    would = "would be" if dry_run else "was"
-    for what, path in outcome["files"]:
+    would = "would be" if dry_run else "were"
+    for what, path in outcome["files"]:  # of a dry run only
         click.echo(f"{path} {would} {what}")
     click.echo(
         f"the log is valid to {outcome['valid_to']}, {outcome['bytes_cut']} bytes behind it {would} cut, "

@@ -13,6 +13,8 @@ from refmq.model.disk import Disk, DiskFile, DiskLock, DiskUsage, FileInfo
 from refmq.model.ids import TimestampMs
 
 PAGE_BYTES: Final = 4096
+COMPARE_BYTES: Final = 1 << 20
+"""Compared at once when a file was made anew under an old name."""
 
 
 class OverlayDisk:
@@ -36,9 +38,25 @@ class OverlayDisk:
                     found.append(("removed", path))
             elif not existed:
                 found.append(("created", path))
-            elif file.is_changed:
+            elif self._differs(path, file):
                 found.append(("changed", path))
         return tuple(found)
+
+    def _differs(self, path: str, file: _OverlayFile) -> bool:
+        """Whether the bytes are others in the end: what was written may be what had been there."""
+        below = self._below.open(path, writable=False)
+        try:
+            if below.size_bytes != file.size_bytes:
+                return True
+            if file.is_below(below):
+                return any(page != _page(below, number) for number, page in file.pages.items())
+            for position in range(0, file.size_bytes, COMPARE_BYTES):
+                length = min(COMPARE_BYTES, file.size_bytes - position)
+                if below.read(position, length) != file.read(position, length):
+                    return True
+            return False
+        finally:
+            below.close()
 
     def exists(self, path: str) -> bool:
         if path in self._files:
@@ -124,7 +142,7 @@ class _OverlayFile:
         self._path = path
         self._below = below
         self._size_bytes = below.size_bytes if below is not None else size_bytes
-        self._pages: dict[int, bytearray] = {}
+        self.pages: dict[int, bytearray] = {}
         self.is_changed = below is None
 
     @property
@@ -138,13 +156,17 @@ class _OverlayFile:
     def rename(self, path: str) -> None:
         self._path = path
 
+    def is_below(self, below: DiskFile) -> bool:
+        """Whether the unchanged pages of this file are those of `below`."""
+        return self._below is not None and self._below.path == below.path
+
     def read(self, position: int, length: int) -> bytes:
         assert 0 <= position <= position + length <= self._size_bytes, "read outside the file"
-        if not self._pages:
+        if not self.pages:
             return self._lower(position, length)
         data = bytearray(self._lower(position, length))
         for number in range(position // PAGE_BYTES, -(-(position + length) // PAGE_BYTES)):
-            page = self._pages.get(number)
+            page = self.pages.get(number)
             if page is not None:
                 begin = max(position, number * PAGE_BYTES)
                 end = min(position + length, (number + 1) * PAGE_BYTES)
@@ -160,15 +182,15 @@ class _OverlayFile:
         while done < len(data):
             number, inside = divmod(position + done, PAGE_BYTES)
             count = min(PAGE_BYTES - inside, len(data) - done)
-            if number not in self._pages:
+            if number not in self.pages:
                 begin = number * PAGE_BYTES
-                self._pages[number] = bytearray(self._lower(begin, min(PAGE_BYTES, self._size_bytes - begin)))
-            self._pages[number][inside : inside + count] = data[done : done + count]
+                self.pages[number] = bytearray(self._lower(begin, min(PAGE_BYTES, self._size_bytes - begin)))
+            self.pages[number][inside : inside + count] = data[done : done + count]
             done += count
 
     def data_end(self) -> int:
         lower = self._below.data_end() if self._below is not None else 0
-        return min(self._size_bytes, max(lower, (max(self._pages, default=-1) + 1) * PAGE_BYTES))
+        return min(self._size_bytes, max(lower, (max(self.pages, default=-1) + 1) * PAGE_BYTES))
 
     async def flush(self, start: int = 0, end: int | None = None) -> None:
         pass
@@ -178,6 +200,11 @@ class _OverlayFile:
 
     def _lower(self, position: int, length: int) -> bytes:
         return self._below.read(position, length) if self._below is not None else bytes(length)
+
+
+def _page(file: DiskFile, number: int) -> bytes:
+    begin = number * PAGE_BYTES
+    return file.read(begin, min(PAGE_BYTES, file.size_bytes - begin))
 
 
 class _NoLock:
