@@ -28,6 +28,7 @@ from conformance.oracles.store_events import (
     Readout,
     Recovered,
     Refused,
+    Replicated,
     Sent,
     ServeMessage,
     StartFailed,
@@ -282,6 +283,11 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
                 yield Violation("IndexFindsEveryKey", f"key {key} of {topic} does not find {missing}", event)
             if set(found) - set(offsets):
                 yield Violation("IndexFindsEveryKey", f"key {key} of {topic} finds strangers: {found}", event)
+            newest = seen.newest_by_key.get((topic, key))
+            if newest is not None and list(newest) != list(found)[-1:]:
+                yield Violation(
+                    "IndexFindsEveryKey", f"of {found} key {key} of {topic} finds {newest} as newest", event
+                )
             if list(found) != sorted(set(found)):
                 yield Violation(
                     "IndexFindsEveryKey", f"key {key} of {topic} finds {found}: not in order, or twice", event
@@ -332,6 +338,10 @@ def time_search_exact(observations: Iterable[Observation]) -> Iterator[Violation
                 times = [record.store_ms for record in queue.served if isinstance(record, Record)]
                 if len(times) != queue.max_offset - queue.min_offset:
                     continue  # QueueMatchesLog says so already
+                if queue.store_times is not None and list(queue.store_times) != times:
+                    yield Violation(
+                        "TimeSearchExact", f"{topic}/{queue_id} has times {times} and says {queue.store_times}", event
+                    )
                 for at_ms, boundary, found in queue.times:
                     expected = _search(queue, times, at_ms, boundary)
                     if found != expected:
@@ -346,6 +356,15 @@ def time_search_exact(observations: Iterable[Observation]) -> Iterator[Violation
 def _search(queue: Queue, times: list[int], at_ms: int, boundary: str) -> int:
     if boundary == "lower":
         return queue.min_offset + bisect_left(times, at_ms)
+    if boundary == "nearest":
+        # The first of those at the time itself; otherwise the nearer neighbour, the earlier one of two.
+        after = bisect_left(times, at_ms)
+        before = after - 1
+        if after == len(times) or (
+            before >= 0 and times[after] != at_ms and at_ms - times[before] <= times[after] - at_ms
+        ):
+            after = before
+        return queue.min_offset + max(0, after)
     return queue.min_offset + max(0, bisect_right(times, at_ms) - 1)
 
 
@@ -447,6 +466,12 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
             case StartStore(was_clean):
                 if stopped_cleanly and not was_clean:
                     yield Violation("RecoveryFinishes", "a clean stop was taken for a crash", event)
+                if stopped_cleanly and seen.records_dispatched:
+                    yield Violation(
+                        "RecoveryFinishes",
+                        f"after a clean stop {seen.records_dispatched} records were dispatched",
+                        event,
+                    )
                 stopped_cleanly = False
             case ProcessCrash() | PowerLoss() | Damaged():
                 stopped_cleanly = False
@@ -458,6 +483,27 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
                     )
             case _:
                 pass
+
+
+def prefix_replica(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """A slave's log equals the master's, and so do the queues and the index that it makes of it."""
+    for event, seen in enumerate(observations):
+        if not isinstance(seen, Replicated):
+            continue
+        parts: dict[str, Callable[[Readout], object]] = {"records": lambda readout: readout.records}
+        if seen.master.records:
+            parts |= {"begin": lambda readout: readout.log_min, "end": lambda readout: readout.log_max}
+        if seen.with_queues:
+            # A queue whose messages have all expired is known to the master only.
+            parts |= {
+                "keys": lambda readout: readout.by_key,
+                "queues": lambda readout: {
+                    name: queue for name, queue in readout.queues.items() if queue.min_offset < queue.max_offset
+                },
+            }
+        for name, part in parts.items():
+            if part(seen.master) != part(seen.slave):
+                yield Violation("PrefixReplica", f"the {name} of a slave's log is not its master's", event)
 
 
 def unexpected_error(observations: Iterable[Observation]) -> Iterator[Violation]:
@@ -493,5 +539,5 @@ STORE_ORACLES: Final[dict[str, Oracle]] = {
 def judge(observations: Iterable[Observation]) -> list[Violation]:
     """Everything that is broken, in the order of the promises."""
     seen = tuple(observations)
-    oracles = (unexpected_error, *STORE_ORACLES.values())
+    oracles = (unexpected_error, prefix_replica, *STORE_ORACLES.values())
     return [violation for oracle in oracles for violation in oracle(seen)]

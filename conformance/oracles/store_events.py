@@ -124,6 +124,8 @@ class StartStore:
 
     was_clean: bool
     valid_to: int
+    records_dispatched: int = 0
+    """How many records got their queue units and index entries again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +223,8 @@ class Queue:
     """What reading from the begin to the end gave, record by record."""
     times: tuple[tuple[int, str, int], ...] = ()
     """Searches by time: (time, boundary, found queue offset)."""
+    store_times: tuple[int, ...] | None = None
+    """What the store says of each message's store time; None when it was not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +245,8 @@ class Readout:
     """(topic, key) -> physical offsets that the query found."""
     by_key_around: Mapping[tuple[str, str, int], tuple[int, ...]] = field(default_factory=dict)
     """(topic, key, time) -> what the query found within a second of the time."""
+    newest_by_key: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """(topic, key) -> what a query for one message found."""
     by_offset: Mapping[int, bool] = field(default_factory=dict)
     """Physical offset of a record -> whether it can be looked up and is the same record."""
     hides_unwritten: bool = False
@@ -255,6 +261,16 @@ class Recovered:
 
     undisturbed: Readout
     disturbed: Readout
+
+
+@dataclass(frozen=True, slots=True)
+class Replicated:
+    """A log, and what became of it in a slave that was fed with it in pieces."""
+
+    master: Readout
+    slave: Readout
+    with_queues: bool
+    """Whether the queues can be compared: no topic was deleted."""
 
 
 Observation = (
@@ -277,4 +293,5 @@ Observation = (
     | Checkpoint
     | Readout
     | Recovered
+    | Replicated
 )

@@ -24,6 +24,7 @@ from conformance.oracles.store_events import (
     Readout,
     Recovered,
     Refused,
+    Replicated,
     Sent,
     ServeMessage,
     StartFailed,
@@ -52,8 +53,8 @@ def record(number: int, place: int | None = None) -> Record:
 def readout(*numbers: int) -> Readout:
     records = tuple(record(number, place) for place, number in enumerate(numbers))
     units = tuple(Unit(r.queue_offset, r.physical_offset, SIZE, java_hash("TagA")) for r in records)
-    times = tuple((r.store_ms, "lower", r.queue_offset) for r in records)
-    queue = Queue(0, len(records), units, records, times)
+    times = tuple((r.store_ms, kind, r.queue_offset) for r in records for kind in ("lower", "upper", "nearest"))
+    queue = Queue(0, len(records), units, records, times, tuple(r.store_ms for r in records))
     return Readout(
         log_min=0,
         log_max=SIZE * len(records),
@@ -86,6 +87,7 @@ SOUND: dict[str, list[Observation]] = {
     "... and keeps what was promised": [*put(0, promises_power=True), PowerLoss(), StartStore(False, 100), readout(0)],
     "a message of unknown fate is there": [sent(0), ProcessCrash(), StartStore(False, 100), readout(0)],
     "... or not": [sent(0), ProcessCrash(), StartStore(False, 0), readout()],
+    "a slave": [*TWO, Replicated(readout(0, 1), readout(0, 1), True)],
     "an expired file": [EXPIRY],
     "a checkpoint": [Checkpoint(50, 50, 50, 700, 700, 700, ((50, 700),), ((50, 700),), ((50, 700),))],
     "an expired file that is not dispatched": [
@@ -154,6 +156,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
     "IndexFindsEveryKey": [
         ("not found", [*TWO, replace(READ, by_key={("t", "k"): (0,)})]),
         ("a stranger", [*TWO, replace(READ, by_key={("t", "k"): (0, 100, 200)})]),
+        ("an old one as newest", [*TWO, replace(READ, newest_by_key={("t", "k"): (0,)})]),
         ("twice", [*TWO, replace(READ, by_key={("t", "k"): (0, 100, 100)})]),
         ("not found at its time", [*TWO, replace(READ, by_key_around={("t", "k", 10): ()})]),
     ],
@@ -163,6 +166,8 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("the neighbour", [*TWO, with_queue(times=((11, "lower", 0),))]),
         ("the end", [*TWO, with_queue(times=((99, "lower", 1),))]),
         ("the last before", [*TWO, with_queue(times=((10, "upper", 1),))]),
+        ("the nearer one", [*TWO, with_queue(times=((12, "nearest", 0),))]),
+        ("another store time", [*TWO, with_queue(store_times=(10, 12))]),
         ("times go back", [*TWO, replace(READ, records=READ.records[::-1])]),
     ],
     "RetentionPrefix": [
@@ -186,7 +191,12 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
     "RecoveryFinishes": [
         ("no start", [StartFailed("DiskFailed")]),
         ("a clean stop forgotten", [StopStore(), StartStore(False, 0)]),
+        ("a clean stop not believed", [StopStore(), StartStore(True, 0, 5)]),
         ("not dispatched", [*TWO, replace(READ, dispatched_to=100)]),
+    ],
+    "PrefixReplica": [
+        ("a record less", [*TWO, Replicated(READ, readout(0), False)]),
+        ("another queue", [*TWO, Replicated(READ, with_queue(min_offset=1), True)]),
     ],
     "UnexpectedError": [("an error", [Failed("put", "ZeroDivisionError")])],
 }

@@ -143,6 +143,7 @@ STOPPED: Final[tuple[tuple[int, Make], ...]] = (
     (2, lambda choose: h.DamageAbort(present=choose(2) == 0)),
     (3, damage_checkpoint),
     (2, lambda choose: h.StrayFile(("log", "queue", "zero log")[choose(3)])),
+    (1, lambda choose: h.LoseDerived(("queues", "one queue", "index")[choose(3)])),
     (1, lambda choose: h.PowerLoss(0, 0, survivors(choose), bool(choose(2)))),
 )
 """What can happen between two lives."""

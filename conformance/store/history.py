@@ -196,6 +196,13 @@ class StrayFile:
     where: Literal["log", "queue", "zero log"] = "log"
 
 
+@dataclass(frozen=True, slots=True)
+class LoseDerived:
+    """Between two lives somebody removes what can be built again from the log."""
+
+    what: Literal["queues", "one queue", "index"] = "queues"
+
+
 Step = (
     AppendMessage
     | AppendBatch
@@ -217,6 +224,7 @@ Step = (
     | DamageAbort
     | DamageCheckpoint
     | StrayFile
+    | LoseDerived
 )
 
 STEPS: Final[dict[str, type[Step]]] = {
@@ -242,6 +250,7 @@ STEPS: Final[dict[str, type[Step]]] = {
         DamageAbort,
         DamageCheckpoint,
         StrayFile,
+        LoseDerived,
     )
 }
 

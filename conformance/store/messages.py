@@ -12,7 +12,7 @@ from typing import Final
 
 from conformance.oracles.store_events import Sent
 from conformance.store.history import AppendBatch, AppendMessage
-from conformance.store.record import COMMIT, FIXED_BYTES, PREPARED, ROLLBACK
+from conformance.store.record import COMMIT, FIXED_BYTES, IPV6_EXTRA_BYTES, PREPARED, ROLLBACK
 from refmq.model.ids import HostAddress, TimestampMs
 from refmq.store import BatchToStore, MessageToStore
 
@@ -36,6 +36,18 @@ BODY_BYTES_MIN: Final = 4
 BODY_BYTES_MAX: Final = 3000
 HOST: Final = HostAddress(bytes([127, 0, 0, 1]), 10911)
 BORN_HOST: Final = HostAddress(bytes([10, 1, 2, 3]), 40001)
+BORN_HOST_IPV6: Final = HostAddress(bytes(range(1, 17)), 40001)
+
+
+def born_host(number: int) -> HostAddress:
+    """Every seventh producer has an IPv6 address, which moves most fields of its records."""
+    return BORN_HOST_IPV6 if number % 7 == 3 else BORN_HOST
+
+
+def record_bytes(sent: Sent, first: int) -> int:
+    """The size of the record of a message; `first` is the number of its batch's first member."""
+    extra = IPV6_EXTRA_BYTES if born_host(first).is_ipv6 else 0
+    return FIXED_BYTES + extra + len(sent.body) + len(sent.topic) + len(wire(sent.properties))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,12 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSen
         stored_properties += [("DELAY", str(level_kept)), ("REAL_TOPIC", topic), ("REAL_QID", str(queue_id))]
     length = step.body_bytes
     if step.leave is not None:
-        fixed = FIXED_BYTES + len(stored_topic) + len(wire(tuple(stored_properties)))
+        fixed = (
+            FIXED_BYTES
+            + (IPV6_EXTRA_BYTES if born_host(number).is_ipv6 else 0)
+            + len(stored_topic)
+            + len(wire(tuple(stored_properties)))
+        )
         length = room_bytes - step.leave - fixed
         length = length if length >= BODY_BYTES_MIN else step.body_bytes
     body = body_of(number, length)
@@ -87,10 +104,10 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSen
         body=body,
         properties=wire(tuple(properties)),
         born_timestamp_ms=TimestampMs(now_ms - 5),
-        born_host=BORN_HOST,
+        born_host=born_host(number),
         store_host=HOST,
         flag=number % 3,
-        sys_flag=transaction,
+        sys_flag=transaction | 0x10,  # whatever the caller says: the store sets the bits of the hosts itself
         prepared_transaction_offset=prepared,
         delay_level=level,
     )
@@ -144,7 +161,7 @@ def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
         messages=b"".join(encoded),
         properties=wire(shared),
         born_timestamp_ms=TimestampMs(now_ms - 5),
-        born_host=BORN_HOST,
+        born_host=born_host(number),
         store_host=HOST,
     )
     return ToSend(message, tuple(sent))

@@ -21,7 +21,7 @@ def read_everything(
     """All records, queues, keys and times."""
     raw, log_end, log_fault = _log(store, log_file_bytes)
     records = tuple(record for record, _ in raw)
-    by_key, by_key_around = _keys(store, records)
+    by_key, by_key_around, newest_by_key = _keys(store, records)
     return Readout(
         log_min=store.log_min,
         log_max=store.log_max,
@@ -33,6 +33,7 @@ def read_everything(
         queues={(queue.topic, queue.queue_id): _queue(store, queue.topic, queue.queue_id) for queue in store.queues()},
         by_key=by_key,
         by_key_around=by_key_around,
+        newest_by_key=newest_by_key,
         by_offset={
             record.physical_offset: store.message_at(PhysicalOffset(record.physical_offset)) == data
             and store.message_at(PhysicalOffset(record.physical_offset + 1)) is None
@@ -92,10 +93,11 @@ def _queue(store: MessageStore, topic: str, queue_id: int) -> Queue:
     times = sorted({record.store_ms for record in served if isinstance(record, Record)})
     searches = []
     for at_ms in sorted({near for time in times for near in (time - 1, time, time + 1)}):
-        for boundary in (Boundary.LOWER, Boundary.UPPER):
+        for boundary in Boundary:
             found = store.offset_by_time(topic, queue_id, TimestampMs(at_ms), boundary)
             searches.append((at_ms, boundary.value, int(found)))
-    return Queue(int(first), int(end), tuple(units), tuple(served), tuple(searches))
+    stored = tuple(int(store.store_time(topic, queue_id, QueueOffset(number))) for number in range(first, end))
+    return Queue(int(first), int(end), tuple(units), tuple(served), tuple(searches), stored)
 
 
 def decoded(data: bytes) -> Record | str:
@@ -104,11 +106,16 @@ def decoded(data: bytes) -> Record | str:
     return "a blank" if record is None else record
 
 
+_ByKey = dict[tuple[str, str], tuple[int, ...]]
+
+
 def _keys(
     store: MessageStore, records: tuple[Record, ...]
-) -> tuple[dict[tuple[str, str], tuple[int, ...]], dict[tuple[str, str, int], tuple[int, ...]]]:
-    def query(topic: str, key: str, begin_ms: int, end_ms: int) -> tuple[int, ...]:
-        result = store.query_by_key(topic, key, 64, TimestampMs(begin_ms), TimestampMs(end_ms))
+) -> tuple[_ByKey, dict[tuple[str, str, int], tuple[int, ...]], _ByKey]:
+    """What queries find: without limits, within a second of a message's time, and for one message only."""
+
+    def query(topic: str, key: str, begin_ms: int, end_ms: int, count_max: int = 64) -> tuple[int, ...]:
+        result = store.query_by_key(topic, key, count_max, TimestampMs(begin_ms), TimestampMs(end_ms))
         return tuple(int.from_bytes(data[28:36], "big") for data in result.records)
 
     pairs = sorted({(record.topic, key) for record in records for key in record.keys})
@@ -116,4 +123,5 @@ def _keys(
     return (
         {(topic, key): query(topic, key, 0, END_OF_TIME_MS) for topic, key in pairs},
         {(topic, key, at_ms): query(topic, key, at_ms - SECOND_MS, at_ms + SECOND_MS) for topic, key, at_ms in around},
+        {(topic, key): query(topic, key, 0, END_OF_TIME_MS, 1) for topic, key in pairs},
     )

@@ -1,6 +1,6 @@
 """A reader of commit log records that shares no code with any engine: the oracles must not repeat its mistakes.
 
-Offsets below are for IPv4 hosts, the only ones that histories of the store use.
+Offsets below are for IPv4 hosts; an IPv6 host (bits 0x10 and 0x20 of the system flag) takes 12 bytes more.
 
 | offset | type  | field                                             |
 |--------|-------|---------------------------------------------------|
@@ -30,7 +30,10 @@ import zlib
 from dataclasses import dataclass
 from typing import Final
 
-HEAD: Final = struct.Struct(">iIiiiqqiq8sq8siqi")
+HEADS: Final = {(born, store): struct.Struct(f">iIiiiqqiq{born}sq{store}siqi") for born in (8, 20) for store in (8, 20)}
+BORN_IPV6: Final = 0x10
+STORE_IPV6: Final = 0x20
+IPV6_EXTRA_BYTES: Final = 12
 MESSAGE_MAGIC: Final = 0xDAA320A7
 BLANK_MAGIC: Final = 0xCBD43194
 BLANK_BYTES: Final = 8
@@ -83,17 +86,23 @@ def decode(data: bytes, physical_offset: int) -> Record | str | None:
         return None
     if len(data) < FIXED_BYTES:
         return f"only {len(data)} bytes"
-    fields = HEAD.unpack_from(data)
+    flags = int.from_bytes(data[36:40], "big")
+    head = HEADS[20 if flags & BORN_IPV6 else 8, 20 if flags & STORE_IPV6 else 8]
+    fixed = head.size + 3
+    if len(data) < fixed:
+        return f"only {len(data)} bytes"
+    fields = head.unpack_from(data)
     size, magic, crc, queue_id, flag, queue_offset, stored_offset, sys_flag, born_ms = fields[:9]
     store_ms, prepared_offset, body_length = fields[10], fields[13], fields[14]
     if magic != MESSAGE_MAGIC:
         return f"magic {magic:08x}"
-    if size != len(data) or not 0 <= body_length <= size - FIXED_BYTES:
+    if size != len(data) or not 0 <= body_length <= size - fixed:
         return f"size {size} of {len(data)} bytes with a body of {body_length}"
-    body = data[88 : 88 + body_length]
+    tail = head.size + body_length
+    body = data[head.size : tail]
     if zlib.crc32(body) & 0x7FFFFFFF != crc:
         return "body does not match its CRC"
-    topic_end = 89 + body_length + data[88 + body_length]
+    topic_end = tail + 1 + data[tail]
     properties_length = int.from_bytes(data[topic_end : topic_end + 2], "big", signed=True)
     if topic_end + 2 + properties_length != size:
         return f"lengths do not add up to {size}"
@@ -104,7 +113,7 @@ def decode(data: bytes, physical_offset: int) -> Record | str | None:
     return Record(
         physical_offset,
         size,
-        data[89 + body_length : topic_end].decode(),
+        data[tail + 1 : topic_end].decode(),
         queue_id,
         queue_offset,
         flag,

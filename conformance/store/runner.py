@@ -7,7 +7,7 @@ to its end when it is driven once.
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from conformance.base import Violation
@@ -18,8 +18,8 @@ from conformance.store import history as h
 from conformance.store import messages, raw
 from conformance.store.readout import ALL, decoded, read_everything
 from conformance.store.record import Record, java_hash
-from refmq.errors import DamagedLog, DiskError
-from refmq.model.ids import QueueOffset, TimestampMs
+from refmq.errors import DamagedLog, DiskError, DiskFailed
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
 from refmq.store import MessageFilter, MessageStore, MessageToStore, PutResult, PutStatus
@@ -29,6 +29,11 @@ T = TypeVar("T")
 BEGIN_MS: Final = 1_700_000_000_000
 RESERVED_MS: Final = 72 * 3600 * 1000
 FILES_MAX: Final = 10
+LOG_THOROUGH_MS: Final = 10_000
+QUEUE_THOROUGH_MS: Final = 60_000
+"""After so long everything is flushed, whatever the number of its pages."""
+PIECE_BYTES: Final = 333
+"""What a slave is sent at once: records arrive in halves."""
 DELETE_HOUR: Final = 4
 CAPACITY_BYTES: Final = 1 << 40
 ABORT: Final = "abort"
@@ -76,6 +81,7 @@ class Runner:
         self._checkpoint_bytes = b""
         self._is_lied_to = False  # a checkpoint that is not the store's own says more than is true
         self._may_refuse = False
+        self._clock_was_set_back = False
         self._start(h.StartStore())
 
     # --- the steps --------------------------------------------------------------------------------------------
@@ -91,6 +97,10 @@ class Runner:
             assert self._armed is not None
             self._crash(self._armed)
         except DiskError as error:
+            if isinstance(error, DiskFailed) and isinstance(step, h.FlushLog | h.Maintain):
+                assert self.store is not None
+                if self.store.accepts_puts:
+                    self._see(seen.Failed(type(step).__name__, "a flush failed, and puts are accepted all the same"))
             # A full or failing disk may stop an awaited operation; nothing that was promised may depend on it.
             if not isinstance(step, h.FlushLog | h.Maintain | h.StopStore | h.ExpireFile | h.DispatchMessage):
                 self._failed(step, error)
@@ -106,16 +116,22 @@ class Runner:
         self.take(h.ReadEverything())
         self.take(h.StopStore())
         self.take(h.StartStore())
+        if self.store is not None:
+            try:
+                self._replicate(self.store)
+            except Exception as error:  # as in `take`
+                self._see(seen.Failed("replicate", f"{type(error).__name__}: {error}"))
         return judge(self.observations)
 
     def _take(self, step: h.Step) -> None:
         store = self.store
         match step:
             case h.AdvanceClock(by_ms):
+                self._clock_was_set_back |= by_ms < 0
                 self.now_ms = max(BEGIN_MS, self.now_ms + by_ms)
             case h.StartStore() if store is None:
                 self._start(step)
-            case h.DamageAbort() | h.DamageCheckpoint() | h.StrayFile() if store is None:
+            case h.DamageAbort() | h.DamageCheckpoint() | h.StrayFile() | h.LoseDerived() if store is None:
                 self._damage(step)
             case h.ProcessCrash() | h.PowerLoss() if store is not None or step.effects == 0:
                 if step.effects == 0:
@@ -139,10 +155,10 @@ class Runner:
             case h.FlushLog():
                 self._flush(store)
             case h.DispatchMessage(count):
-                store.dispatch(count)
+                self._dispatch(store, count)
             case h.Maintain(after_ms):
                 self.now_ms += after_ms
-                drive(store.maintain(TimestampMs(self.now_ms)))
+                self._maintain(store, after_ms)
             case h.ExpireFile():
                 self._clean(step, store)
             case h.ServeMessage():
@@ -172,6 +188,56 @@ class Runner:
             case _:
                 pass
 
+    def _maintain(self, store: MessageStore, after_ms: int) -> None:
+        written, dispatched = store.log_max, store.dispatched_to
+        drive(store.maintain(TimestampMs(self.now_ms)))
+        was_set_back, self._clock_was_set_back = self._clock_was_set_back, False
+        if not store.accepts_puts or was_set_back:
+            return  # the disk is full, or a flush has failed; or nobody knows how much time has passed
+        if after_ms >= LOG_THOROUGH_MS and store.flushed_to < written:
+            self._see(seen.Failed("maintain", f"after {after_ms} ms only {store.flushed_to} is flushed"))
+        if after_ms >= QUEUE_THOROUGH_MS and not self._is_lied_to:
+            lost = raw.checkpoint(self.disk, self.setting, self._deleted_to).missing_in_queues
+            behind = [offset for _, offset in lost if offset < dispatched]
+            if behind:
+                self._see(seen.Failed("maintain", f"after {after_ms} ms the units of {behind} are not durable"))
+
+    def _dispatch(self, store: MessageStore, count: int) -> None:
+        """Whoever waits for messages is told of each one, in order."""
+        at = begin = store.dispatched_to
+        told = [int(each.physical_offset) for each in store.dispatch(count)]
+        expected = []
+        while at < store.dispatched_to:
+            data = store.message_at(at)
+            record = decoded(data) if data is not None else None
+            if isinstance(record, Record):
+                if record.has_queue_unit:
+                    expected.append(record.physical_offset)
+                at = PhysicalOffset(at + record.size_bytes)
+            else:
+                at = PhysicalOffset((at // self.setting.log_file_bytes + 1) * self.setting.log_file_bytes)
+        if told != expected:
+            self._see(seen.Failed("dispatch", f"from {begin} on {told} were dispatched instead of {expected}"))
+
+    def _replicate(self, store: MessageStore) -> None:
+        """A slave gets the log in pieces and makes its own queues and index of it."""
+        master = self._readout(store, is_full=True)
+        if master.log_fault or master.dispatched_to < master.log_max:
+            return
+        disk = SimulatedDisk(clock=lambda: TimestampMs(self.now_ms), page_bytes=self.setting.page_bytes)
+        slave = self.engine.open_store(disk, replace(self.setting, transient_pool=False))
+        drive(slave.start(TimestampMs(self.now_ms)))
+        slave.set_slave(True)
+        at = store.log_min
+        while (piece := store.read_log(at, PIECE_BYTES)) is not None:
+            slave.append_log(piece)
+            at = PhysicalOffset(at + len(piece.data))
+            slave.dispatch(ALL)
+        drive(slave.flush())
+        slave.dispatch(ALL)
+        with_queues = not self._deleted_to
+        self._see(seen.Replicated(master, self._readout(slave, is_full=True), with_queues))
+
     def _put(self, store: MessageStore, to_send: messages.ToSend, *, early: bool) -> None:
         self.numbers += len(to_send.sent)
         for sent in to_send.sent:
@@ -185,7 +251,7 @@ class Runner:
             return
         physical_offset, queue_offset = int(result.physical_offset), int(result.queue_offset)
         for sent in to_send.sent:
-            size = 91 + len(sent.body) + len(sent.topic) + len(messages.wire(sent.properties))
+            size = messages.record_bytes(sent, to_send.sent[0].number)
             self._see(seen.Stored(sent.number, physical_offset, size, queue_offset, result.store_timestamp_ms))
             physical_offset += size
             queue_offset += 1
@@ -350,7 +416,7 @@ class Runner:
             self._cannot_start(error)
             return
         self.store = store
-        self._see(seen.StartStore(report.was_clean, report.valid_to))
+        self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched))
         self._flushed_to = -1
         self._note_progress()
         readout = self._readout(store, is_full=True)
@@ -381,7 +447,7 @@ class Runner:
             return
         self._see(seen.StartFailed(f"{type(error).__name__}: {error}"))
 
-    def _damage(self, step: h.DamageAbort | h.DamageCheckpoint | h.StrayFile) -> None:
+    def _damage(self, step: h.DamageAbort | h.DamageCheckpoint | h.StrayFile | h.LoseDerived) -> None:
         self._see(seen.Damaged(type(step).__name__))
         match step:
             case h.DamageAbort(present=True):
@@ -393,6 +459,13 @@ class Runner:
                 self._damage_checkpoint(how)
             case h.StrayFile(where):
                 self._stray(where)
+            case h.LoseDerived(what):
+                prefix = "index/" if what == "index" else "consumequeue/"
+                gone = [path for path in self.disk.contents() if path.startswith(prefix)]
+                if what == "one queue":
+                    gone = [path for path in gone if gone[0].rpartition("/")[0] == path.rpartition("/")[0]]
+                for path in gone:
+                    self.disk.take_away(path)
 
     def _damage_checkpoint(self, how: str) -> None:
         stamps = self.disk.contents().get(CHECKPOINT, b"")

@@ -41,25 +41,30 @@ class FlushClock:
         self.commit_ms = self.commit_thorough_ms = now_ms
 
 
+def _is_over(interval_ms: int, since_ms: int, now_ms: int) -> bool:
+    """Whether an interval has passed. A clock that was set back says nothing about it: then it has."""
+    return not 0 <= now_ms - since_ms < interval_ms
+
+
 def log_flush_pages_due(config: StoreConfig, clock: FlushClock, now_ms: int) -> int | None:
     """How many pages must be full for the log to be flushed now; None: it is not the time."""
-    if now_ms - clock.log_ms < config.log_flush_interval_ms:
+    if not _is_over(config.log_flush_interval_ms, clock.log_ms, now_ms):
         return None
-    return 0 if now_ms - clock.log_thorough_ms >= config.log_flush_thorough_ms else config.log_flush_pages
+    return 0 if _is_over(config.log_flush_thorough_ms, clock.log_thorough_ms, now_ms) else config.log_flush_pages
 
 
 def queue_flush_pages_due(config: StoreConfig, clock: FlushClock, now_ms: int) -> int | None:
     """The same for the queues."""
-    if now_ms - clock.queue_ms < config.queue_flush_interval_ms:
+    if not _is_over(config.queue_flush_interval_ms, clock.queue_ms, now_ms):
         return None
-    return 0 if now_ms - clock.queue_thorough_ms >= config.queue_flush_thorough_ms else config.queue_flush_pages
+    return 0 if _is_over(config.queue_flush_thorough_ms, clock.queue_thorough_ms, now_ms) else config.queue_flush_pages
 
 
 def commit_pages_due(config: StoreConfig, clock: FlushClock, now_ms: int) -> int | None:
     """The same for handing the transient pool's bytes to the file."""
-    if now_ms - clock.commit_ms < config.commit_interval_ms:
+    if not _is_over(config.commit_interval_ms, clock.commit_ms, now_ms):
         return None
-    return 0 if now_ms - clock.commit_thorough_ms >= config.commit_thorough_ms else config.commit_pages
+    return 0 if _is_over(config.commit_thorough_ms, clock.commit_thorough_ms, now_ms) else config.commit_pages
 
 
 async def flush_log(parts: Parts) -> PhysicalOffset:
