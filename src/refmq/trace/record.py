@@ -208,7 +208,10 @@ class Encoder:
         return self.string_count > STRINGS_MAX - 3
 
     def event(self, event: Event, at_ns: int, outcome: int = 0, operation: int = 0) -> bytes:
-        """The records of one event: itself, and before it the strings that it uses for the first time."""
+        """The records of one event: itself, and before it the strings that it uses for the first time.
+
+        `struct.error` when a number does not fit its field; the encoder is then as before.
+        """
         strings = self._strings
         try:
             record = _pack_event(
@@ -227,9 +230,15 @@ class Encoder:
                 operation,
             )
         except KeyError:
+            known = self.string_count
             texts = dict.fromkeys((event.action, event.actor, event.subject))  # a string may stand in two fields
             before = b"".join([self._define(text) for text in texts if text not in strings])
-            return before + self.event(event, at_ns, outcome, operation)
+            try:
+                return before + self.event(event, at_ns, outcome, operation)
+            except struct.error:  # a number does not fit: nothing of this event will be in the file
+                self._strings = {text: number for text, number in strings.items() if number <= known}
+                self.string_count = known
+                raise
         self.sequence += 1
         return record
 

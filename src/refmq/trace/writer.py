@@ -1,12 +1,13 @@
-"""Writing traces: a thread takes what the node records and puts it into rolled files.
+"""Writing traces: a thread takes what the node records, encodes it and puts it into rolled files.
 
-Recording is a few hundred bytes of work under a lock that is never held during input or output:
+    record() -> a bounded queue of events -> thread: encode -> one block per write -> NODE-LIFE-NNNNN.trace
 
-    record() -> encoded records in a bounded buffer -> thread -> one block per write -> NODE-LIFE-NNNNN.trace
+Recording reads the clock and appends to a queue; it takes no lock, never waits for the disk and never raises. When
+the queue is full events are dropped, and the next event that finds room is preceded by a record of how many are
+missing. When writing fails (a full or broken disk) what was taken from the queue is counted as dropped, and after
+`RETRY_S` a new file is begun. A trace that is lost costs a trace.
 
-It never waits for the disk and never raises. When the buffer is full events are dropped, and the next event that
-finds room is preceded by a record of how many are missing. When writing fails (a full or broken disk) the buffer
-is thrown away, counted as dropped, and after `RETRY_S` a new file is begun. A trace that is lost costs a trace.
+`record` belongs to one thread, that of the node's loop; everything behind the queue belongs to the writer's thread.
 """
 
 from __future__ import annotations
@@ -21,34 +22,26 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, TypeAlias
 
 from refmq.errors import UsageError
 from refmq.model.step import Event
 from refmq.trace.reader import SUFFIX
-from refmq.trace.record import (
-    BLOCK_RECORDS_MAX,
-    KIND_DROP,
-    KIND_EVENT,
-    MAGIC,
-    RECORD_BYTES,
-    Dropped,
-    Encoder,
-    Outcome,
-    seal_block,
-    unpack_drop,
-)
+from refmq.trace.record import BLOCK_RECORDS_MAX, RECORD_BYTES, Dropped, Encoder, Outcome, seal_block
 
-BUFFER_BYTES_MAX: Final = 16 * 1024 * 1024
-"""What may wait for the disk: 262,144 records."""
-LOOK_EVERY_BYTES: Final = 2 * 1024
-"""How much is recorded between two looks at whether the buffer or the file is full."""
+BUFFER_EVENTS_MAX: Final = 65_536
+"""Events that may wait for the disk: about 20 MiB of memory."""
 FILE_BYTES_MAX: Final = 256 * 1024 * 1024
 """A file is rolled when it has grown beyond this."""
 FLUSH_INTERVAL_S: Final = 0.2
 """How old an event is at most when it is handed to the operating system, on a disk that keeps up."""
 RETRY_S: Final = 5.0
 """After a failed write the disk is left alone for this long."""
+BATCH_EVENTS: Final = 512
+"""Events that the thread encodes in one go: a fraction of a millisecond of the interpreter's time."""
+
+Waiting: TypeAlias = tuple[Event | None, int, int, int]
+"""An event, when it was recorded, its outcome and its operation; or no event, a time, and how many are missing."""
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +55,7 @@ class TraceWriter:
         node: str,
         *,
         clock_ns: Callable[[], int] = time.time_ns,
-        buffer_bytes_max: int = BUFFER_BYTES_MAX,
+        buffer_events_max: int = BUFFER_EVENTS_MAX,
         file_bytes_max: int = FILE_BYTES_MAX,
         opener: Callable[[Path], BinaryIO] = lambda path: path.open("xb", buffering=0),
     ) -> None:
@@ -72,191 +65,56 @@ class TraceWriter:
         except OSError as error:
             raise UsageError(f"The trace directory {directory} cannot be made: {error.strerror}.") from error
         self.directory = directory
-        self.dropped_count = 0
-        """Events that are missing in the files, over the whole life."""
+        self.refused_count = 0
+        """Events that found no room in the queue."""
+        self.lost_count = 0
+        """Events that could not be written."""
         self._clock_ns = clock_ns
-        self._buffer_bytes_max = buffer_bytes_max
+        self._waiting: deque[Waiting] = deque()
+        self._waiting_max = buffer_events_max
+        self._refused_now = 0
         self._file_bytes_max = file_bytes_max
         self._opener = opener
         self._encoder = Encoder(node, clock_ns())
-        self._lock = threading.Lock()
         self._wake = threading.Event()
         self._closing = False
-        self._pending: list[bytes] = []
-        self._pending_bytes = 0
-        self._pending_first_sequence = 0
-        self._missing: Dropped | None = None
-        self._file_bytes = 0
-        self._begin_file = True
-        self._is_special = True
-        """Whether the next event needs more than being encoded: looked at once per block and after every write."""
-        self._look_at_bytes = 0
         self._output: BinaryIO | None = None
+        self._file_bytes = 0
         self._block_number = 0
+        self._unwritten = 0
+        """Events taken from the queue, refused ones among them, that no file has or says to be missing yet."""
+        self._unwritten_events = 0
+        """Those among them that would be lost and are not counted yet."""
         self._thread = threading.Thread(target=self._run, name=f"trace-{node}", daemon=True)
         self._thread.start()
 
-    # --- the recording side -----------------------------------------------------------------------------------
+    @property
+    def dropped_count(self) -> int:
+        """Events that are missing in the files, over the whole life."""
+        return self.refused_count + self.lost_count
+
+    # --- the node's thread ------------------------------------------------------------------------------------
 
     def record(self, event: Event, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
-        """Takes an event. Costs about two microseconds, whatever the disk does."""
-        at_ns = self._clock_ns()
-        with self._lock:
-            if self._is_special and not self._prepare(at_ns):
-                return
-            try:
-                records = self._encoder.event(event, at_ns, outcome, operation)
-            except struct.error:
-                # A number that does not fit is a mistake of ours, but no reason to fail a request. Strings that were
-                # defined for it are in no file, so a new file begins.
-                self._begin_file = self._is_special = True
-                self._drop(at_ns)
-                return
-            self._pending.append(records)
-            self._pending_bytes += len(records)
-            if self._pending_bytes >= self._look_at_bytes:
-                self._is_special = True
+        """Takes an event, whatever the disk does."""
+        waiting = self._waiting
+        if len(waiting) >= self._waiting_max or self._closing:
+            self.refused_count += 1
+            self._refused_now += 1
+            return
+        if self._refused_now:
+            self._say_refused()
+        waiting.append((event, self._clock_ns(), outcome, operation))
 
-    def _prepare(self, at_ns: int) -> bool:
-        """What an event needs besides itself: a new file, room, a word about missing ones. False: it is dropped."""
-        if self._pending_bytes >= self._buffer_bytes_max or self._closing:
-            self._drop(at_ns)
-            return False
-        if not self._pending:
-            self._pending_first_sequence = self._encoder.sequence
-        if self._begin_file or self._file_bytes + self._pending_bytes > self._file_bytes_max or self._encoder.is_full:
-            self._start_file(at_ns)
-        if self._missing is not None:
-            self._append(self._encoder.drop(self._missing))
-            self._missing = None
-        if self._pending_bytes >= BLOCK_RECORDS_MAX * RECORD_BYTES:
-            self._wake.set()
-        self._look_at_bytes = self._pending_bytes + LOOK_EVERY_BYTES
-        self._is_special = False
-        return True
-
-    def _append(self, records: bytes) -> None:
-        self._pending.append(records)
-        self._pending_bytes += len(records)
-
-    def _start_file(self, at_ns: int) -> None:
-        self._begin_file = False
-        self._file_bytes = -self._pending_bytes  # what is pending belongs to the file before
-        self._append(self._encoder.begin_file(at_ns))
-        self._append(self._encoder.node_name())
-
-    def _drop(self, at_ns: int) -> None:
-        self.dropped_count += 1
-        missing = self._missing
-        if missing is None:
-            self._missing = Dropped(1, self._encoder.sequence, at_ns)
-        else:
-            self._missing = Dropped(missing.count + 1, missing.sequence, missing.at_ns)
-        self._encoder.sequence += 1
-
-    # --- the writing side -------------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while True:
-            self._wake.wait(FLUSH_INTERVAL_S)
-            self._wake.clear()
-            closing = self._closing
-            pending, first_sequence = self._take()
-            try:
-                self._write(pending, first_sequence)
-            except OSError as error:
-                self._failed(error, pending)
-                if not closing:
-                    self._wait_for_retry()
-            if closing:
-                self._close_file()
-                return
-
-    def _take(self) -> tuple[deque[bytes], int]:
-        with self._lock:
-            pending, self._pending = deque(self._pending), []
-            self._file_bytes += self._pending_bytes
-            self._pending_bytes = 0
-            self._is_special = True
-            return pending, self._pending_first_sequence
-
-    def _write(self, pending: deque[bytes], first_sequence: int) -> None:
-        """Writes and removes what is pending, block by block: what is left when it raises is lost."""
-        while pending:
-            if _begins_file(pending[0]):
-                self._close_file()
-                self._open_file(pending[0])
-                pending.popleft()
-                continue
-            block: list[bytes] = []
-            size = 0
-            for records in pending:
-                size += len(records)
-                if _begins_file(records) or size > BLOCK_RECORDS_MAX * RECORD_BYTES:
-                    break
-                block.append(records)
-            self._write_block(b"".join(block), first_sequence)
-            for _ in block:
-                pending.popleft()
-
-    def _open_file(self, head: bytes) -> None:
-        number = int.from_bytes(head[12:16], "little")
-        node = re.sub(r"[^A-Za-z0-9._-]", "_", self._encoder.node) or "node"
-        name = f"{node}-{self._encoder.life_ns}-{number:05}{SUFFIX}"
-        self._output = self._opener(self.directory / name)
-        self._block_number = 0
-        self._write_all(head)
-
-    def _write_block(self, records: bytes, first_sequence: int) -> None:
-        self._write_all(seal_block(records, self._block_number, first_sequence))
-        self._block_number += 1
-
-    def _write_all(self, data: bytes) -> None:
-        assert self._output is not None
-        view = memoryview(data)
-        while view:
-            written = self._output.write(view)
-            view = view[written:]
-
-    def _failed(self, error: OSError, lost: deque[bytes]) -> None:
-        """The block under way and everything behind it is lost; a new file starts with a clean string table."""
-        log.warning("the trace in %s cannot be written, events are dropped: %s", self.directory, error)
-        with self._lock:
-            lost.extend(self._pending)
-            self._pending = []
-            self._pending_bytes = 0
-            events = sum(records[-RECORD_BYTES] == KIND_EVENT for records in lost)
-            self.dropped_count += events
-            # What the lost records say to be missing is still missing, and so is what nobody has recorded yet.
-            earlier = sum(unpack_drop(records, 0).count for records in lost if records[0] == KIND_DROP)
-            count = events + earlier + (self._missing.count if self._missing is not None else 0)
-            if count:
-                self._missing = Dropped(count, self._encoder.sequence - count, self._clock_ns())
-            self._begin_file = self._is_special = True
-        self._close_file()
-
-    def _wait_for_retry(self) -> None:
-        deadline = time.monotonic() + RETRY_S
-        while not self._closing and time.monotonic() < deadline:
-            self._wake.wait(deadline - time.monotonic())
-            self._wake.clear()
-
-    def _close_file(self) -> None:
-        output, self._output = self._output, None
-        if output is not None:
-            with contextlib.suppress(OSError):  # whatever could be written is written; there is nobody to tell
-                output.close()
-
-    # --- the end ----------------------------------------------------------------------------------------------
+    def _say_refused(self) -> None:
+        count, self._refused_now = self._refused_now, 0
+        self._waiting.append((None, self._clock_ns(), count, 0))
 
     def close(self, timeout_s: float = 10.0) -> None:
         """Writes what is waiting and ends the thread; gives up after `timeout_s` on a disk that hangs."""
-        with self._lock:
-            if self._missing is not None and not self._closing:
-                if self._begin_file:
-                    self._start_file(self._clock_ns())
-                self._append(self._encoder.drop(self._missing))
-            self._closing = self._is_special = True
+        if self._refused_now and not self._closing:
+            self._say_refused()
+        self._closing = True
         self._wake.set()
         self._thread.join(timeout_s)
 
@@ -268,6 +126,96 @@ class TraceWriter:
     ) -> None:
         self.close()
 
+    # --- the writer's thread ----------------------------------------------------------------------------------
 
-def _begins_file(records: bytes) -> bool:
-    return records[:1] == MAGIC[:1]
+    def _run(self) -> None:
+        while True:
+            closing = self._closing
+            try:
+                while self._waiting:
+                    self._write_batch()
+                if closing and self._unwritten:
+                    self._write_batch()
+            except OSError as error:
+                self._failed(error)
+                if not closing:
+                    self._rest(RETRY_S)
+            if closing:
+                self._close_file()
+                return
+            self._rest(FLUSH_INTERVAL_S)
+
+    def _rest(self, seconds: float) -> None:
+        """Waits, unless it is time to end."""
+        if not self._closing:
+            self._wake.wait(seconds)
+
+    def _write_batch(self) -> None:
+        """Encodes and writes up to one batch as a block, in a new file where that is due."""
+        encoder = self._encoder
+        if self._output is None or self._file_bytes > self._file_bytes_max or encoder.is_full:
+            self._close_file()
+            self._open_file()
+        first_sequence = encoder.sequence
+        parts = [encoder.node_name()] if encoder.string_count == 0 else []
+        if self._unwritten:
+            parts.append(encoder.drop(Dropped(self._unwritten, first_sequence - self._unwritten, self._clock_ns())))
+        size = sum(map(len, parts))
+        taken = 0
+        size_max = min(BLOCK_RECORDS_MAX * RECORD_BYTES // 4, self._file_bytes_max)
+        while self._waiting and taken < BATCH_EVENTS and size < size_max:
+            records = self._encode(self._waiting.popleft())
+            taken += 1
+            parts.append(records)
+            size += len(records)
+        self._write_all(seal_block(b"".join(parts), self._block_number, first_sequence))
+        self._block_number += 1
+        self._unwritten = self._unwritten_events = 0
+
+    def _encode(self, waiting: Waiting) -> bytes:
+        """The records of what waited."""
+        event, at_ns, value, operation = waiting
+        missing = value
+        if event is not None:
+            try:
+                records = self._encoder.event(event, at_ns, value, operation)
+            except struct.error:
+                # A number that does not fit is a mistake of ours, but no reason to fail anything: it is dropped.
+                self.lost_count += 1
+                missing = 1
+            else:
+                self._unwritten += 1
+                self._unwritten_events += 1
+                return records
+        self._unwritten += missing
+        self._encoder.sequence += missing
+        return self._encoder.drop(Dropped(missing, self._encoder.sequence - missing, at_ns))
+
+    def _open_file(self) -> None:
+        head = self._encoder.begin_file(self._clock_ns())
+        node = re.sub(r"[^A-Za-z0-9._-]", "_", self._encoder.node) or "node"
+        name = f"{node}-{self._encoder.life_ns}-{self._encoder.file_number:05}{SUFFIX}"
+        self._output = self._opener(self.directory / name)
+        self._file_bytes = self._block_number = 0
+        self._write_all(head)
+
+    def _write_all(self, data: bytes) -> None:
+        assert self._output is not None
+        view = memoryview(data)
+        while view:
+            written = self._output.write(view)
+            view = view[written:]
+        self._file_bytes += len(data)
+
+    def _failed(self, error: OSError) -> None:
+        """The block under way is lost, and the next one, in a new file, says how many events that were."""
+        log.warning("the trace in %s cannot be written, events are dropped: %s", self.directory, error)
+        self.lost_count += self._unwritten_events
+        self._unwritten_events = 0
+        self._close_file()
+
+    def _close_file(self) -> None:
+        output, self._output = self._output, None
+        if output is not None:
+            with contextlib.suppress(OSError):  # whatever could be written is written; there is nobody to tell
+                output.close()
