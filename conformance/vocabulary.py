@@ -56,6 +56,7 @@ ELSEWHERE: Final[dict[tuple[str, str], str]] = {
     ("LoanExpire", "step"): "a part of `refmq.broker.queue_locks.lock_queue`",
     ("PersistOffsets", "step"): "`refmq.broker.broker.Broker.save_offsets`",
     ("PersistOffsets", "event"): "not recorded: the file is read at the next start",
+    ("RemoveQueues", "history"): "an operator's repair of a stopped store; no history draws it",
     ("ConsumerResume", "history"): "the end of ConsumerPause",
     ("ProduceMessage", "history"): "cluster: Send",
     ("ResetOffset", "history"): "an operator's tool; the scripted client has none",

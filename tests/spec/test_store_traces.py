@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,7 +59,7 @@ def history() -> list[Event]:
 
 
 def judge(events: list[Event]) -> TraceAnswer:
-    trace = [read_event(asdict(event), "StoreRecovery") for event in events]
+    trace = [read_event(event._asdict(), "StoreRecovery") for event in events]
     return validate_events(find_tlc(), SPEC, "StoreRecovery", trace, RunOptions(timeout_s=280))
 
 
@@ -85,13 +85,13 @@ def ack_before_flush(events: list[Event]) -> int:
 
 def wrong_queue_offset(events: list[Event]) -> int:
     number = first(events, "AppendMessage")
-    events[number] = replace(events[number], b=5)
+    events[number] = events[number]._replace(b=5)
     return number + 1
 
 
 def wrong_end_of_scan(events: list[Event]) -> int:
     number = len(events) - 1 - first(events[::-1], "ScanLog")
-    events[number] = replace(events[number], b=0)  # durable records would be cut
+    events[number] = events[number]._replace(b=0)  # durable records would be cut
     return number + 1
 
 

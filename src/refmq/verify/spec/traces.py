@@ -24,7 +24,7 @@ import json
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from refmq.errors import UsageError
@@ -167,7 +167,7 @@ def read_binary_events(path: Path, protocol: str) -> list[TraceEvent]:
     recorded = read_trace_file(path)
     if recorded.dropped_count or any(not damage.is_tail for damage in recorded.damage):
         raise UsageError(f"{path} is not complete: TLC needs every event")
-    return [read_event(asdict(one.event), protocol) for one in recorded.events if one.event.action in known]
+    return [read_event(one.event._asdict(), protocol) for one in recorded.events if one.event.action in known]
 
 
 def read_event(data: object, protocol: str) -> TraceEvent:
