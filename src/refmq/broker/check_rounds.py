@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from refmq.broker.copies import copy_of
 from refmq.broker.transactions import OP_TAG, HalfMessage, Transactions
 from refmq.broker.world import Engine, World
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
@@ -372,16 +373,4 @@ def check_times(properties: dict[str, str]) -> int:
 
 
 def _copy(half: HalfMessage, properties: dict[str, str]) -> MessageToStore:
-    record = half.record
-    return MessageToStore(
-        topic=TRANS_HALF_TOPIC,
-        queue_id=0,
-        body=record.body,
-        properties=encode_properties(properties),
-        born_timestamp_ms=record.born_timestamp_ms,
-        born_host=record.born_host,
-        store_host=record.store_host,
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        reconsume_times=record.reconsume_times,
-    )
+    return replace(copy_of(half.record), properties=encode_properties(properties))

@@ -13,9 +13,10 @@ A message that was delivered after the last write of the file is delivered again
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from refmq.broker.copies import copy_of
 from refmq.broker.world import Engine, World
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol import names
@@ -142,16 +143,4 @@ def real_message(record: Record) -> MessageToStore | None:
     topic, queue_text = properties.get(names.REAL_TOPIC), properties.get(names.REAL_QUEUE_ID, "")
     if topic is None or topic == TRANS_HALF_TOPIC or not (queue_text.isascii() and queue_text.isdigit()):
         return None
-    return MessageToStore(
-        topic=topic,
-        queue_id=int(queue_text),
-        body=record.body,
-        properties=record.properties,
-        born_timestamp_ms=record.born_timestamp_ms,
-        born_host=record.born_host,
-        store_host=record.store_host,
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        reconsume_times=record.reconsume_times,
-        delay_level=0,
-    )
+    return replace(copy_of(record), topic=topic, queue_id=int(queue_text), delay_level=0)

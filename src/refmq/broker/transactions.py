@@ -15,9 +15,11 @@ The check rounds are in `refmq.broker.check_rounds`.
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
+from refmq.broker.copies import copy_of
 from refmq.broker.live_properties import waits_for_flush
 from refmq.broker.world import Engine, World
 from refmq.model.fingerprint import message_fingerprint
@@ -176,17 +178,11 @@ class Transactions:
 
     def _final_message(self, half: HalfMessage) -> MessageToStore:
         record = half.record
-        return MessageToStore(
+        return replace(
+            copy_of(record),
             topic=half.real_topic,
             queue_id=half.real_queue,
-            body=record.body,
-            properties=record.properties,
-            born_timestamp_ms=record.born_timestamp_ms,
-            born_host=record.born_host,
-            store_host=record.store_host,
-            flag=record.flag,
             sys_flag=record.sys_flag & ~SYS_FLAG_TRANSACTION | TRANSACTION_COMMIT,
-            reconsume_times=record.reconsume_times,
             prepared_transaction_offset=record.physical_offset,
         )
 

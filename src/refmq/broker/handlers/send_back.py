@@ -6,10 +6,12 @@ was tried often enough.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from refmq.broker.broker import Broker
 from refmq.broker.config import PERM_WRITE
+from refmq.broker.copies import copy_of
 from refmq.broker.handlers._registry import FAQ, done, handles, refuse
 from refmq.broker.put import put_with_live_properties
 from refmq.broker.stats import Stat
@@ -23,7 +25,7 @@ from refmq.protocol.headers.codec import decode_header
 from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest
 from refmq.protocol.record import Record, decode_properties, decode_record
 from refmq.protocol.versions import V3_4_9
-from refmq.store.api import MessageToStore, PutStatus
+from refmq.store.api import PutStatus
 
 FIRST_RETRY_LEVEL: Final = 3
 """The delay level of the first retry (10 s by default); each further one takes the next level."""
@@ -81,18 +83,7 @@ async def _store(
         properties[names.ORIGIN_MESSAGE_ID] = record.message_id
     properties[names.WAIT_STORE_MSG_OK] = "false"
     properties[names.DELAY_TIME_LEVEL] = str(level)
-    message = MessageToStore(
-        topic=topic,
-        queue_id=queue_id,
-        body=record.body,
-        properties=b"",
-        born_timestamp_ms=record.born_timestamp_ms,
-        born_host=record.born_host,
-        store_host=record.store_host,
-        flag=record.flag,
-        sys_flag=record.sys_flag,
-        reconsume_times=record.reconsume_times + 1,
-    )
+    message = replace(copy_of(record), topic=topic, queue_id=queue_id, reconsume_times=record.reconsume_times + 1)
     result = await put_with_live_properties(broker, message, properties)
     if result.status is not PutStatus.PUT_OK:
         return refuse(command, ResponseCode.SYSTEM_ERROR, result.status.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from refmq.broker.broker import Broker
+from refmq.broker.copies import copy_of
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.transactions import Decision, HalfMessage, WrongHalf
 from refmq.broker.world import Peer
@@ -19,7 +20,6 @@ from refmq.protocol.headers.messages import (
 )
 from refmq.protocol.names import TRANS_HALF_TOPIC
 from refmq.protocol.record import decode_record, encode_properties, encode_record, parse_message_id
-from refmq.store.api import MessageToStore
 
 
 @handles(RequestCode.END_TRANSACTION)
@@ -81,21 +81,9 @@ async def resume_check_half_message(broker: Broker, peer: Peer, command: Remotin
     if data is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
     half = HalfMessage(decode_record(data))
-    record = half.record
     properties = {**half.properties, names.TRANSACTION_CHECK_TIMES: "0"}
     result = await broker.engine.put(
-        MessageToStore(
-            topic=TRANS_HALF_TOPIC,
-            queue_id=0,
-            body=record.body,
-            properties=encode_properties(properties),
-            born_timestamp_ms=record.born_timestamp_ms,
-            born_host=record.born_host,
-            store_host=record.store_host,
-            flag=record.flag,
-            sys_flag=record.sys_flag,
-            reconsume_times=record.reconsume_times,
-        )
+        replace(copy_of(half.record), topic=TRANS_HALF_TOPIC, queue_id=0, properties=encode_properties(properties))
     )
     if not result.status.is_stored:
         return refuse(command, ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
