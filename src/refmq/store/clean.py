@@ -70,14 +70,13 @@ async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int, press
     """Removes what may go from log, queues and index. Says how many files of the log went."""
     due = local_hour in parts.config.delete_when or pressure.remove_expired or pressure.remove_any
     removed = 0
-    log_min = parts.log.log_min
-    try:
-        while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure):
-            await expire_file(parts)
-            removed += 1
-    finally:
-        if parts.log.log_min > log_min:  # also when a flush failed: the file is gone all the same
-            await _follow_log_min(parts)
+    while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure):
+        await expire_file(parts)
+        removed += 1
+    if removed:
+        # Not before the removals are durable: a file that a power loss brings back needs its units. Until then the
+        # queues know by themselves that they begin later (`ConsumeQueue.min_at`).
+        await _follow_log_min(parts)
     return removed
 
 
@@ -110,5 +109,6 @@ async def _follow_log_min(parts: Parts) -> None:
     for queue in queues:
         while queue.remove_expired_file(log_min):
             await parts.names.flush(queue.files.directory)
+        queue.remove_expired_ext()
     if parts.index is not None and parts.index.remove_expired_files(log_min):
         await parts.names.flush(INDEX_DIRECTORY)

@@ -232,10 +232,6 @@ class ConsumeQueue:
                 low = middle + 1
         self.min_offset = QueueOffset(low)
         self._log_min = log_min
-        if self.ext is not None:
-            unit = self.unit(low)
-            if unit is not None and is_ext_address(unit[2]):
-                self.ext.remove_before(unit[2])
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -249,6 +245,12 @@ class ConsumeQueue:
             return False
         self.files.remove(self.files.bases[0])
         return True
+
+    def remove_expired_ext(self) -> None:
+        """Removes files of the extension that no readable unit points to."""
+        unit = self.unit(self.min_offset)
+        if self.ext is not None and unit is not None and is_ext_address(unit[2]):
+            self.ext.remove_before(unit[2])
 
     def remove(self) -> None:
         """Removes all files of the queue."""

@@ -244,7 +244,12 @@ class ReferenceStore:
     async def clean(self, now_ms: TimestampMs, local_hour: int) -> int:
         parts = self.parts
         self._pressure = disk_pressure(parts)
-        return await expire_files(parts, now_ms, local_hour, self._pressure)
+        try:
+            return await expire_files(parts, now_ms, local_hour, self._pressure)
+        except DiskFailed as error:
+            if not self.config.ignore_flush_failure:
+                self._failure = error
+            raise
 
     # --- read --------------------------------------------------------------------------------------------------------
 
