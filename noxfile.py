@@ -34,7 +34,18 @@ nox.options.reuse_existing_virtualenvs = True
 
 PYTHON_FOLDERS = [
     name
-    for name in ("src", "conformance", "fuzz", "tests", "bench", "interop", "docs", "conftest.py", "noxfile.py")
+    for name in (
+        "src",
+        "conformance",
+        "fuzz",
+        "tests",
+        "bench",
+        "interop",
+        "spec/proofs",
+        "docs",
+        "conftest.py",
+        "noxfile.py",
+    )
     if (ROOT / name).exists()
 ]
 
@@ -187,6 +198,15 @@ def spec(session: nox.Session) -> None:
             session.run(*refmq, "simulate", *names, env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
+
+
+@nox.session
+def symbolic(session: nox.Session) -> None:
+    """Arithmetic for all sizes: claims proved by Z3 and their broken twins refuted, contracts checked by CrossHair."""
+    prepare_refmq(session, "test", "symbolic")
+    session.run("python", "-m", "spec.proofs")
+    session.run("python", "-m", "spec.proofs", "contracts")
+    session.run("pytest", "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q", "tests/proofs", *session.posargs)
 
 
 @nox.session
