@@ -213,25 +213,26 @@ class Encoder:
         `struct.error` when a number does not fit its field; the encoder is then as before.
         """
         strings = self._strings
+        action, actor, subject, queue_id, a, b, c, d = event
         try:
             record = _pack_event(
                 KIND_EVENT,
                 outcome,
-                strings[event.action],
+                strings[action],
                 self.sequence & 0xFFFF_FFFF,
                 at_ns,
-                event.a,
-                event.b,
-                event.c,
-                event.d,
-                strings[event.actor],
-                strings[event.subject],
-                event.queue_id,
+                a,
+                b,
+                c,
+                d,
+                strings[actor],
+                strings[subject],
+                queue_id,
                 operation,
             )
         except KeyError:
             known = self.string_count
-            texts = dict.fromkeys((event.action, event.actor, event.subject))  # a string may stand in two fields
+            texts = dict.fromkeys((action, actor, subject))  # a string may stand in two fields
             before = b"".join([self._define(text) for text in texts if text not in strings])
             try:
                 return before + self.event(event, at_ns, outcome, operation)

@@ -161,35 +161,34 @@ class TraceWriter:
         if self._unwritten:
             parts.append(encoder.drop(Dropped(self._unwritten, first_sequence - self._unwritten, self._clock_ns())))
         size = sum(map(len, parts))
-        taken = 0
         size_max = min(BLOCK_RECORDS_MAX * RECORD_BYTES // 4, self._file_bytes_max)
-        while self._waiting and taken < BATCH_EVENTS and size < size_max:
-            records = self._encode(self._waiting.popleft())
-            taken += 1
+        take, encode = self._waiting.popleft, encoder.event
+        for _ in range(min(len(self._waiting), BATCH_EVENTS)):
+            event, at_ns, value, operation = take()
+            if event is None:
+                records = self._missing(value, at_ns)
+            else:
+                try:
+                    records = encode(event, at_ns, value, operation)
+                    self._unwritten += 1
+                    self._unwritten_events += 1
+                except struct.error:
+                    # A number that does not fit is a mistake of ours, but no reason to fail anything: it is dropped.
+                    self.lost_count += 1
+                    records = self._missing(1, at_ns)
             parts.append(records)
             size += len(records)
+            if size >= size_max:
+                break
         self._write_all(seal_block(b"".join(parts), self._block_number, first_sequence))
         self._block_number += 1
         self._unwritten = self._unwritten_events = 0
 
-    def _encode(self, waiting: Waiting) -> bytes:
-        """The records of what waited."""
-        event, at_ns, value, operation = waiting
-        missing = value
-        if event is not None:
-            try:
-                records = self._encoder.event(event, at_ns, value, operation)
-            except struct.error:
-                # A number that does not fit is a mistake of ours, but no reason to fail anything: it is dropped.
-                self.lost_count += 1
-                missing = 1
-            else:
-                self._unwritten += 1
-                self._unwritten_events += 1
-                return records
-        self._unwritten += missing
-        self._encoder.sequence += missing
-        return self._encoder.drop(Dropped(missing, self._encoder.sequence - missing, at_ns))
+    def _missing(self, count: int, at_ns: int) -> bytes:
+        """The record that says that the next events are missing."""
+        self._unwritten += count
+        self._encoder.sequence += count
+        return self._encoder.drop(Dropped(count, self._encoder.sequence - count, at_ns))
 
     def _open_file(self) -> None:
         head = self._encoder.begin_file(self._clock_ns())
