@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from refmq.errors import DiskFailed
 from refmq.model.disk import DiskUsage
 from refmq.model.ids import TimestampMs
-from refmq.sim.choice import seeded
-from refmq.sim.disk import SimulatedCrash, SimulatedDisk
+from refmq.sim.choice import harshest, seeded
+from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
 from refmq.store import PutStatus, ReferenceStore, StoreConfig
 from refmq.store.clean import Pressure, pressure_of, used_percent
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put_many, run, started
@@ -140,6 +141,21 @@ def test_a_crash_while_cleaning_leaves_one_piece_of_the_log() -> None:
             assert left == [b"%d" % number for number in range(120 - len(left), 120)]
             assert left
     assert total > 3
+
+
+def test_a_file_that_a_power_loss_brings_back_still_has_its_units() -> None:
+    disk, store = store_of(120)
+    run(store.maintain(at(60_000)))
+    before = bodies(store)
+    disk.inject(Fault.FLUSH_FAILS)
+    with pytest.raises(DiskFailed):
+        run(store.clean(OLD, 4))
+    assert store.log_min == 4096, "the file is gone as far as this process can see"
+    assert 0 < store.min_offset("TopicA", 0) < 120
+    assert not store.accepts_puts
+    again = started(disk.after_power_loss(harshest))
+    assert again.log_min == 0
+    assert bodies(again) == before
 
 
 def test_deleting_a_topic_removes_its_queues_and_its_offsets_begin_anew() -> None:

@@ -10,7 +10,7 @@ import pytest
 from refmq.errors import DamagedLog, DiskFailed, StrayFile
 from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
-from refmq.sim.disk import Fault, SimulatedDisk
+from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
 from refmq.store import OnDamage, PutStatus, ReferenceStore, StoreConfig
 from refmq.store.checkpoint import Checkpoint, encode_checkpoint, read_checkpoint
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, put_many, run, started
@@ -274,6 +274,23 @@ def test_messages_that_expired_while_the_queues_are_rebuilt_leave_their_places_f
     assert 0 < len(left) < 100
     assert store.min_offset("TopicA", 0) == 100 - len(left)
     assert store.max_offset("TopicA", 0) == 100
+
+
+def test_the_checkpoint_is_taken_back_before_anything_is_rebuilt() -> None:
+    found = set()
+    for step in range(30):
+        disk = stopped_store(30)
+        disk.remove("consumequeue/TopicA/0/00000000000000000400")  # the sum of the queues is wrong now
+        begin = disk.operations
+        disk.crash_at(begin + step)
+        with pytest.raises(SimulatedCrash):
+            restarted(disk)
+        done = [what.split(maxsplit=2) for what in disk.recent]
+        changed = any(int(number) >= begin and "consumequeue/TopicA" in what for number, _, what in done)
+        durable = read_checkpoint(disk.after_process_crash()).durable
+        found.add((changed, durable is None or durable.queue_sum != 30))
+    assert (True, False) not in found, "a queue was changed while the old checkpoint was still there"
+    assert (True, True) in found
 
 
 def test_recovery_tells_its_steps_in_order() -> None:
