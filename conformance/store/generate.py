@@ -160,6 +160,26 @@ def next_step(choose: Choose, *, is_running: bool) -> h.Step:
     raise AssertionError("the weights add up")
 
 
+def torn_and_overwritten(choose: Choose) -> tuple[h.Step, ...]:
+    """Records of one size; some are torn by a power loss; others of that size are written in their place.
+
+    If recovery leaves what stands behind the cut, the start after the next crash finds it again.
+    """
+    same = h.AppendMessage(topic=choose(2), queue=choose(2), body_bytes=(150, 300)[choose(2)])
+    return (
+        *[same] * (2 + choose(3)),
+        h.PowerLoss(survivors=survivors(choose)),
+        h.StartStore(),
+        *[same] * (1 + choose(3)),
+        (h.ProcessCrash(), h.StopStore())[choose(2)],
+        h.StartStore(),
+    )
+
+
+PATTERN_ONE_IN: Final = 25
+"""How often a step of a history is a whole pattern."""
+
+
 def history(seed: int, steps: int = 40) -> h.History:
     """A history from a seed. Whether a store runs is guessed from the steps: any list of steps is a history."""
     choose = seeded(seed)
@@ -167,6 +187,9 @@ def history(seed: int, steps: int = 40) -> h.History:
     made: list[h.Step] = []
     is_running = True
     for _ in range(steps):
+        if is_running and choose(PATTERN_ONE_IN) == PATTERN_ONE_IN - 1:
+            made.extend(torn_and_overwritten(choose))
+            continue
         step = next_step(choose, is_running=is_running)
         made.append(step)
         match step:

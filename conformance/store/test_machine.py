@@ -74,6 +74,12 @@ class StoreMachine(RuleBasedStateMachine):
     def serve_message(self, data: st.DataObject) -> None:
         self.take(generate.serve_message(choosing(data)))
 
+    @precondition(is_running)
+    @rule(data=st.data())
+    def torn_and_overwritten(self, data: st.DataObject) -> None:
+        for step in generate.torn_and_overwritten(choosing(data)):
+            self.take(step)
+
     @precondition(lambda self: not self.is_running())
     @rule(data=st.data())
     def start_store(self, data: st.DataObject) -> None:
