@@ -181,7 +181,13 @@ def _still_true(plan: _Plan) -> Checkpoint:
     the rebuilding is nearly done, although what stands there now was never flushed.
     """
     if plan.durable is None:
-        return Checkpoint(log_ms=plan.checkpoint.log_ms)
+        before = plan.checkpoint.durable
+        if before is None:
+            return Checkpoint(log_ms=plan.checkpoint.log_ms)
+        # Up to where the log was durable is still known, and more exactly than by a time stamp.
+        log_to = PhysicalOffset(min(before.log_to, plan.scan.valid_to))
+        nothing_else = Durable(log_to, PhysicalOffset(0), PhysicalOffset(0), queue_sum=0, index_last=-1)
+        return Checkpoint(log_ms=plan.checkpoint.log_ms, durable=nothing_else)
     return replace(plan.checkpoint, durable=replace(plan.durable, is_clean=False))
 
 
