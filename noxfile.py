@@ -192,7 +192,8 @@ def spec(session: nox.Session) -> None:
         case ["deep"]:
             session.run(*refmq, "check", "--profile", "deep", env=environment)
         case ["mutants", *names]:
-            for name in names or [path.stem.removeprefix("MC") for path in sorted((ROOT / "spec").glob("MC*.tla"))]:
+            modules = sorted(path.stem for path in (ROOT / "spec").glob("*.tla"))
+            for name in names or [name for name in modules if f"MC{name}" in modules]:
                 session.run(*refmq, "mutate", name, env=environment)
         case ["simulate", *names]:
             session.run(*refmq, "simulate", *names, env=environment)
