@@ -27,6 +27,8 @@ def test_the_size_of_a_queue_file_is_rounded_up_to_whole_units() -> None:
         {"queue_file_bytes": 0},
         {"index_slots": 0},
         {"index_entries": 1},
+        {"index_slots": 500_000_000},
+        {"index_entries": 110_000_000},
         {"message_bytes_max": 9},
         {"page_bytes": 1000},
         {"ext_file_bytes": 10},

@@ -110,6 +110,8 @@ class StoreConfig:
         _require(64 <= self.ext_file_bytes <= FILE_BYTES_MAX, "ext_file_bytes must be 64 .. 2^31-1")
         _require(self.index_slots >= 1, "index_slots must be at least 1")
         _require(self.index_entries >= 2, "index_entries must be at least 2")
+        too_large = "index_slots and index_entries make an index file of more than 2^31-1 bytes"
+        _require(self.index_file_bytes <= FILE_BYTES_MAX, too_large)
         _require(self.page_bytes > 0 and self.page_bytes & self.page_bytes - 1 == 0, "page_bytes must be a power of 2")
         _require(self.message_bytes_max >= 10, "message_bytes_max must be at least 10")
         if self.queue_file_bytes % QUEUE_UNIT_BYTES:
