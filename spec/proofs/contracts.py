@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from refmq.broker.config import perm_text
+from refmq.broker.runtime import human_size
 from refmq.client.allocate import allocate_averagely, allocate_averagely_by_circle
 from refmq.protocol.record import string_hash
 from refmq.store.config import DELAY_LEVELS_DEFAULT
@@ -44,6 +45,23 @@ def offset_inside_its_queue(offset: int, queue_min: int, size: int) -> int:
     post: implies(queue_min <= offset <= queue_min + size, _ == offset)
     """
     return clamped_offset(offset, queue_min, queue_min + size)
+
+
+def delivery_of_a_level(level: int, store_ms: int) -> int | None:
+    """
+    pre: -3 <= level <= 30
+    post: (_ is None) == (level <= 0)
+    post: implies(_ is not None, _ == store_ms + LEVELS.delay_ms(min(level, 18)))
+    """
+    return LEVELS.deliver_ms(str(level), store_ms)
+
+
+def small_size_reads(size_bytes: int) -> str:
+    """
+    pre: 0 <= size_bytes < 1024
+    post: _ == str(size_bytes) + " B"
+    """
+    return human_size(size_bytes)
 
 
 def hash_has_32_bits(text: str) -> int:
@@ -105,6 +123,15 @@ def broken_offset_inside_its_queue(offset: int, queue_min: int, size: int) -> in
     return max(min(offset, queue_min), queue_min + size) + 1
 
 
+def broken_delivery_of_a_level(level: int, store_ms: int) -> int | None:
+    """
+    pre: -3 <= level <= 30
+    post: (_ is None) == (level <= 0)
+    post: implies(_ is not None, _ == store_ms + LEVELS.delay_ms(min(level, 18)))
+    """
+    return store_ms + LEVELS.delay_ms(level) if level > 0 else None
+
+
 def broken_permission_reads(perm: int) -> str:
     """
     pre: 0 <= perm <= 7
@@ -134,6 +161,8 @@ SOUND: Final[tuple[Callable[..., object], ...]] = (
     delay_of_a_level,
     delays_grow,
     offset_inside_its_queue,
+    delivery_of_a_level,
+    small_size_reads,
     hash_has_32_bits,
     index_hash_is_not_negative,
     permission_reads,
@@ -143,6 +172,7 @@ SOUND: Final[tuple[Callable[..., object], ...]] = (
 BROKEN: Final[tuple[Callable[..., object], ...]] = (
     broken_delay_of_a_level,
     broken_offset_inside_its_queue,
+    broken_delivery_of_a_level,
     broken_permission_reads,
     broken_index_hash_is_not_negative,
     broken_average_leaves_nothing_out,

@@ -136,6 +136,30 @@ def chains_end(rule: Previous) -> Iterable[Obligation]:
     yield Obligation("a put loses no entry of its slot", before, leads_on == slots[slot])
 
 
+def positions_fit_32_bits(file_bytes_max: int) -> Iterable[Obligation]:
+    """Upstream computes positions in an index file with 32 bits, which is right as long as the file is small enough."""
+    slots, places, number, slot = (z3.BitVec(name, BITS) for name in ("slots", "places", "number", "slot"))
+
+    def wide(value: z3.BitVecRef) -> z3.BitVecRef:
+        return z3.ZeroExt(WIDE_BITS - BITS, value)
+
+    file_bytes = HEADER_BYTES + SLOT_BYTES * wide(slots) + ENTRY_BYTES * wide(places)
+    sizes = (slots > 0, places > 0, z3.ULE(file_bytes, file_bytes_max))
+    at = HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * number
+    at_wide = HEADER_BYTES + SLOT_BYTES * wide(slots) + ENTRY_BYTES * wide(number)
+    yield Obligation(
+        "the place of an entry does not wrap around",
+        (*sizes, number >= 0, number < places),
+        z3.And(at >= 0, wide(at) == at_wide),
+    )
+    slot_at = HEADER_BYTES + SLOT_BYTES * slot
+    yield Obligation(
+        "the place of a slot does not wrap around",
+        (*sizes, slot >= 0, slot < slots),
+        z3.And(slot_at >= 0, wide(slot_at) == HEADER_BYTES + SLOT_BYTES * wide(slot)),
+    )
+
+
 CLAIMS: Final = (
     Claim(
         "index slot",
@@ -166,5 +190,12 @@ CLAIMS: Final = (
             Twin("an entry may lead to itself, as upstream's bound allows", _as_upstream),
             Twin("what the slot holds is not looked at", lambda slot_value, number: slot_value),
         ),
+    ),
+    Claim(
+        "index 32 bits",
+        "positions computed with 32 bits are right in a file of less than 2^31 bytes",
+        positions_fit_32_bits,
+        INT32_MAX,
+        (Twin("a file of up to 2^32 bytes", 2**32),),
     ),
 )
