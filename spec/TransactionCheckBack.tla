@@ -353,12 +353,10 @@ ImmunityOver(t) ==
 
 \* After either crash the broker knows only its log and its offset file. Decisions and check-backs that are
 \* under way stay: a client may hold them back for as long as it likes.
-Restarted == /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
-             /\ round' = Idle
-             /\ pendingOps' = {}
-
 ProcessCrash ==
-    /\ Restarted
+    /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
+    /\ round' = Idle
+    /\ pendingOps' = {}
     /\ Happens("crash")
     /\ UNCHANGED <<log, flushed, saved, young, producerVars, netVars>>
 
@@ -366,7 +364,9 @@ PowerLoss(kept) ==
     /\ kept \in flushed..Len(log)
     /\ log' = SubSeq(log, 1, kept)
     /\ flushed' = kept
-    /\ Restarted
+    /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
+    /\ round' = Idle
+    /\ pendingOps' = {}
     /\ Happens("power")
     /\ UNCHANGED <<saved, young, producerVars, netVars>>
 
