@@ -18,6 +18,7 @@ from refmq.cli import main
 from refmq.net.client import Client
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import RemotingCommand, request
+from refmq.trace.reader import read_file, trace_files
 
 WAIT_S = 30
 
@@ -60,6 +61,27 @@ def test_a_nameserver_serves_until_it_is_told_to_stop(tmp_path: Path, number: si
     with running(*options) as (_, address):
         get = request(RequestCode.GET_KV_CONFIG, {"namespace": "n", "key": "k"})
         assert ask(address, get).fields == {"value": "v"}
+
+
+def test_what_a_nameserver_does_is_in_its_trace(tmp_path: Path) -> None:
+    options = [
+        "namesrv",
+        "--port",
+        "0",
+        "--listen",
+        "127.0.0.1",
+        "--dir",
+        str(tmp_path),
+        "--trace",
+        str(tmp_path / "t"),
+    ]
+    put = request(RequestCode.PUT_KV_CONFIG, {"namespace": "n", "key": "k", "value": "v"})
+    with running(*options) as (process, address):
+        assert ask(address, put).code == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(WAIT_S) == 0
+    (path,) = trace_files(tmp_path / "t")
+    assert [recorded.event.action for recorded in read_file(path).events] == ["PutKv"]
 
 
 def test_a_change_over_the_wire_is_written_to_the_file(tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ from refmq.net.nameserver_process import NameserverOptions, plan_nameserver, run
     envvar="REFMQ_NAMESRV_DIR",
     help="Where kvConfig.json and the TLS certificate are kept.  [default: ~/namesrv, as upstream]",
 )
+@click.option(
+    "--trace", type=click.Path(path_type=Path, file_okay=False), help="Record what the nameserver does in this folder."
+)
 @click.option("-p", "only_print", is_flag=True, help="Print the settings in effect and exit.")
 @click.option("-n", "ignored", hidden=True, help="Accepted and ignored, as upstream does.")
 @json_option
@@ -41,12 +44,13 @@ def command(
     port: int | None,
     listen: str | None,
     folder: Path | None,
+    trace: Path | None,
     only_print: bool,
     ignored: str | None,
     as_json: bool,
 ) -> None:
     """Run a nameserver until SIGTERM or Ctrl-C."""
-    plan = plan_nameserver(NameserverOptions(conf, port, listen, folder))
+    plan = plan_nameserver(NameserverOptions(conf, port, listen, folder, trace))
     if only_print:
         shown = {name: value for name, value in sorted(plan.settings.items()) if name not in HIDDEN}
         if as_json:

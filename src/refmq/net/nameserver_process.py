@@ -16,6 +16,7 @@ from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import raise_open_files_limit, stop_on_signals
 from refmq.net.tls import ServerTls, TlsMode, self_signed_certificate, server_context
 from refmq.protocol.properties import parse_properties
+from refmq.trace.writer import TraceWriter
 
 KV_FILE: Final = "kvConfig.json"
 SETTINGS_FILE: Final = "namesrv.properties"
@@ -33,6 +34,7 @@ class NameserverOptions:
     port: int | None = None
     listen: str | None = None
     folder: Path | None = None
+    trace: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class NameserverPlan:
     kv_path: Path
     settings_path: Path
     tls_folder: Path
+    trace: Path | None = None
 
 
 def plan_nameserver(options: NameserverOptions) -> NameserverPlan:
@@ -67,7 +70,8 @@ def plan_nameserver(options: NameserverOptions) -> NameserverPlan:
         "listenPort": str(port),
         "bindAddress": listen,
     }
-    return NameserverPlan(settings, tuple(complaints), listen, port, kv_path, settings_path, folder / "tls")
+    tls_folder = folder / "tls"
+    return NameserverPlan(settings, tuple(complaints), listen, port, kv_path, settings_path, tls_folder, options.trace)
 
 
 def read_conf(path: Path) -> dict[str, str]:
@@ -128,6 +132,7 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
     for path in (plan.kv_path, plan.settings_path):
         path.parent.mkdir(parents=True, exist_ok=True)
     kv_disk, settings_disk = RealDisk(plan.kv_path.parent), RealDisk(plan.settings_path.parent)
+    trace = TraceWriter(plan.trace, f"namesrv-{plan.port}") if plan.trace is not None else None
     try:
         nameserver = Nameserver(
             kv_file=FileOn(kv_disk, plan.kv_path.name),
@@ -135,6 +140,7 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
             settings=plan.settings,
             limits=limits,
             tls=tls,
+            record=trace.record if trace is not None else None,
         )
         host, port = await nameserver.start(plan.listen, plan.port)
         say(f"The Name Server boot success. serializeType=JSON, address {format_address(host, port)}")
@@ -142,6 +148,8 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
     finally:
         kv_disk.close()
         settings_disk.close()
+        if trace is not None:
+            trace.close()
 
 
 __all__ = ["DEFAULT_PORT", "NameserverOptions", "NameserverPlan", "plan_nameserver", "run_nameserver_process"]
