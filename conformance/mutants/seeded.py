@@ -32,6 +32,14 @@ SEEDED: Final = (
         "            return self.log.readable\n",
     ),
     Seeded(
+        "async-waits-for-flush",
+        "T28",
+        "With async flush the dispatcher waits for the flushed position, so that messages come late.",
+        "refmq.store.parts",
+        "self.config.flush_mode is FlushMode.SYNC and not self.config.dispatch_unflushed",
+        "self.config.flush_mode is FlushMode.SYNC or not self.config.dispatch_unflushed",
+    ),
+    Seeded(
         "queues-not-cut",
         "B02",
         "Recovery cuts the log and leaves the queue units that point past the cut.",

@@ -82,6 +82,7 @@ class Runner:
         self._is_lied_to = False  # a checkpoint that is not the store's own says more than is true
         self._may_refuse = False
         self._clock_was_set_back = False
+        self._disk_was_full = False
         self._start(h.StartStore())
 
     # --- the steps --------------------------------------------------------------------------------------------
@@ -184,6 +185,7 @@ class Runner:
             case h.FailFlush():
                 self.disk.inject(Fault.FLUSH_FAILS)
             case h.FillDisk(effects):
+                self._disk_was_full = True
                 self.disk.inject(Fault.DISK_FULL, self.disk.operations + effects)
             case _:
                 pass
@@ -216,6 +218,9 @@ class Runner:
                 at = PhysicalOffset(at + record.size_bytes)
             else:
                 at = PhysicalOffset((at // self.setting.log_file_bytes + 1) * self.setting.log_file_bytes)
+        bound = store.flushed_to if self.setting.sync_flush else store.log_max
+        if begin == store.dispatched_to < bound and not self._disk_was_full:
+            self._see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
         if told != expected:
             self._see(seen.Failed("dispatch", f"from {begin} on {told} were dispatched instead of {expected}"))
 
