@@ -105,6 +105,10 @@ class ConsumeQueue:
         again, or the topic was deleted and begins anew. The later record owns the offset; what is behind goes.
         """
         end = self.files.wrote // QUEUE_UNIT_BYTES
+        if queue_offset < self.first and physical_offset >= self.last_physical_end:
+            # The topic was deleted and began anew, and of the old one only later units are left.
+            self.remove()
+            end = 0
         if queue_offset < end:
             if queue_offset < self.first or self._is_same(queue_offset, physical_offset, size, tags_code, store_ms):
                 return False
