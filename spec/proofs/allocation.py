@@ -62,6 +62,12 @@ def _first_of_two_equal_ids(
     return average_range(queues, members, share, rest, z3.If(member == 1, z3.IntVal(0), member))
 
 
+def _the_last_takes_the_rest(
+    queues: Number, members: Number, share: Number, rest: Number, member: Number
+) -> tuple[Number, Number]:
+    return member * share, z3.If(member == members - 1, share + rest, share)
+
+
 def average_is_a_partition(rule: Range) -> Iterable[Obligation]:
     queues, members, share, rest, queue = integers("queues members share rest queue")
     sizes = (queues >= 0, members >= 1, share >= 0, is_division(queues, members, share, rest))
@@ -81,6 +87,7 @@ def average_is_a_partition(rule: Range) -> Iterable[Obligation]:
         "with more queues than members, nobody is without one",
         (*sizes, queues > members, product_is_not_negative(-share, members)),
         share >= 1,
+        is_lemma=True,
     )
     hints: tuple[Truth, ...] = (
         product_is_not_negative(owner - rest, share + 1),
@@ -172,6 +179,7 @@ CLAIMS: Final = (
         (
             Twin("the later members do not skip the rest", _start_without_the_rest),
             Twin("nobody owns one queue more", _never_one_more),
+            Twin("the last member takes the whole rest", _the_last_takes_the_rest),
             Twin("two members have the same id", _first_of_two_equal_ids),
         ),
     ),
@@ -180,6 +188,10 @@ CLAIMS: Final = (
         "every queue has exactly one owner, and shares differ by at most one",
         circle_is_a_partition,
         Circle(first=0, further=0),
-        (Twin("the circle begins one later", Circle(1, 0)), Twin("the step is one too long", Circle(0, 1))),
+        (
+            Twin("the circle begins one later", Circle(1, 0)),
+            Twin("the step is one too long", Circle(0, 1)),
+            Twin("the step is one too short", Circle(0, -1)),
+        ),
     ),
 )

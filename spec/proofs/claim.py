@@ -38,11 +38,12 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """One implication."""
+    """One implication. A lemma is one that does not depend on the rule, so no twin can break it."""
 
     name: str
     assume: tuple[Truth, ...]
     conclude: Truth
+    is_lemma: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def integers(names: str) -> list[Number]:
 
 def division_is_unique(rule: Callable[[Number, Number, Number, Number], Truth]) -> Iterable[Obligation]:
     a, b, n, by, q1, r1, q2, r2 = integers("a b n by q1 r1 q2 r2")
-    yield Obligation("two factors that are not negative", (a >= 0, b >= 0), a * b >= 0)
+    yield Obligation("two factors that are not negative", (a >= 0, b >= 0), a * b >= 0, is_lemma=True)
     steps = (product_is_not_negative(q1 - q2 - 1, by), product_is_not_negative(q2 - q1 - 1, by))
     twice = (by >= 1, rule(n, by, q1, r1), rule(n, by, q2, r2))
     yield Obligation("one quotient and one remainder", (*twice, *steps), z3.And(q1 == q2, r1 == r2))

@@ -93,6 +93,8 @@ CLAIMS: Final = (
         retry_level,
         (
             Twin("the level is not limited", lambda times, level_max: FIRST_RETRY_LEVEL + times),
+            Twin("the first retry waits at level 4", lambda times, level_max: smaller(4 + times, level_max)),
+            Twin("every retry waits at level 3", lambda times, level_max: smaller(z3.IntVal(3), level_max)),
             Twin("the level begins anew behind the table", lambda times, level_max: (2 + times) % level_max + 1),
         ),
     ),
@@ -101,14 +103,20 @@ CLAIMS: Final = (
         "levels and queues of the delay topic correspond one to one",
         levels_have_queues,
         queue_of,
-        (Twin("the queue has the number of the level", lambda level: level),),
+        (
+            Twin("the queue has the number of the level", lambda level: level),
+            Twin("the first two levels share a queue", lambda level: z3.If(level > 1, level - 2, 0)),
+        ),
     ),
     Claim(
         "retry end",
         "a message is retried exactly as often as allowed, then it is a dead letter",
         retries_end,
         lambda times, retries_max: times >= retries_max,
-        (Twin("one round more", lambda times, retries_max: times > retries_max),),
+        (
+            Twin("one round more", lambda times, retries_max: times > retries_max),
+            Twin("one round less", lambda times, retries_max: times + 1 >= retries_max),
+        ),
     ),
     Claim(
         "never early",
@@ -121,6 +129,7 @@ CLAIMS: Final = (
                 Delivery(lambda wanted, now, delay: z3.If(wanted < now + delay, wanted, now)),
             ),
             Twin("a time that is far away is waited for", Delivery(lambda wanted, now, delay: wanted)),
+            Twin("a message is due one millisecond later", Delivery(lambda wanted, now, delay: wanted + 1)),
             Twin("the clock is set back", Delivery(due_ms, clock_goes_on=False)),
         ),
     ),

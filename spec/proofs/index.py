@@ -10,6 +10,7 @@ is the hash modulo the number of slots; entry `following` is the next one to be 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import z3
@@ -48,8 +49,14 @@ def hash_is_in_range(rule: Callable[[z3.BitVecRef], z3.BitVecRef]) -> Iterable[O
     absolute = z3.If(wide < 0, -wide, wide)
     ours = z3.If(absolute > INT32_MAX, z3.BitVecVal(0, WIDE_BITS), absolute)
     yield Obligation("ours and Java's are the same number", (), ours == z3.SignExt(WIDE_BITS - BITS, hashed))
-    slots, quotient, slot = integers("slots quotient slot")
-    divided = (slots >= 1, slots <= INT32_MAX, is_division(z3.BV2Int(hashed, is_signed=True), slots, quotient, slot))
+    slots, quotient, remainder = integers("slots quotient remainder")
+    divided = (
+        slots >= 1,
+        slots <= INT32_MAX,
+        is_division(z3.BV2Int(hashed, is_signed=True), slots, quotient, remainder),
+    )
+    # The sign of a remainder is that of the number in Java.
+    slot = z3.If(z3.And(hashed < 0, remainder > 0), remainder - slots, remainder)
     at = HEADER_BYTES + SLOT_BYTES * slot
     slots_end = HEADER_BYTES + SLOT_BYTES * slots
     yield Obligation(
@@ -59,15 +66,23 @@ def hash_is_in_range(rule: Callable[[z3.BitVecRef], z3.BitVecRef]) -> Iterable[O
     )
 
 
-def entries_are_in_range(is_full: Callable[[Number, Number], Truth]) -> Iterable[Obligation]:
+@dataclass(frozen=True, slots=True)
+class Places:
+    """When a file is full, by the next entry and the number of places, and how far entries are apart."""
+
+    is_full: Callable[[Number, Number], Truth]
+    apart: int = ENTRY_BYTES
+
+
+def entries_are_in_range(rule: Places) -> Iterable[Obligation]:
     slots, places, following, other = integers("slots places following other")
     sizes = (slots >= 1, places >= 1)
     counted = (following >= 1, following <= places)
 
     def at(number: Number) -> Number:
-        return HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * number
+        return HEADER_BYTES + SLOT_BYTES * slots + rule.apart * number
 
-    put = (*sizes, *counted, z3.Not(is_full(following, places)))
+    put = (*sizes, *counted, z3.Not(rule.is_full(following, places)))
     file_bytes = HEADER_BYTES + SLOT_BYTES * slots + ENTRY_BYTES * places
     yield Obligation(
         "an entry lies behind the slots and inside the file",
@@ -83,7 +98,7 @@ def entries_are_in_range(is_full: Callable[[Number, Number], Truth]) -> Iterable
     yield Obligation(
         "a file takes exactly one entry less than its places",
         (*sizes, *counted),
-        is_full(following, places) == (following == places),
+        rule.is_full(following, places) == (following == places),
     )
 
 
@@ -175,10 +190,11 @@ CLAIMS: Final = (
         "index entry",
         "an entry lies behind the slots, inside the file, and on no other entry, at every count",
         entries_are_in_range,
-        lambda following, places: following >= places,
+        Places(lambda following, places: following >= places),
         (
-            Twin("full one entry too late", lambda following, places: following > places),
-            Twin("full one entry too early", lambda following, places: following >= places - 1),
+            Twin("full one entry too late", Places(lambda following, places: following > places)),
+            Twin("full one entry too early", Places(lambda following, places: following >= places - 1)),
+            Twin("entries are 16 bytes apart", Places(lambda following, places: following >= places, 16)),
         ),
     ),
     Claim(
@@ -188,6 +204,7 @@ CLAIMS: Final = (
         previous_entry,
         (
             Twin("an entry may lead to itself, as upstream's bound allows", _as_upstream),
+            Twin("the slot is read after it was written", lambda slot_value, number: number),
             Twin("what the slot holds is not looked at", lambda slot_value, number: slot_value),
         ),
     ),

@@ -28,6 +28,19 @@ def test_a_broken_twin_is_refuted_by_a_model(claim: Claim, twin: Twin) -> None:
     assert "=" in judgement.model
 
 
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_every_obligation_about_the_rule_is_seen_to_fail(claim: Claim) -> None:
+    broken = {
+        obligation.name
+        for twin in claim.twins
+        for obligation in claim.obligations(twin.rule)
+        if judge([obligation]).verdict is Verdict.REFUTED
+    }
+    obligations = list(claim.obligations(claim.rule))
+    assert [one.name for one in obligations if one.name not in broken and not one.is_lemma] == []
+    assert len({one.name for one in obligations}) == len(obligations)
+
+
 def test_every_claim_has_a_twin_and_a_name_of_its_own() -> None:
     assert [claim.name for claim in CLAIMS if not claim.twins] == []
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
