@@ -421,7 +421,9 @@ class Runner:
             self._cannot_start(error)
             return
         self.store = store
-        self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched))
+        # On a full disk a file may have ended with its blank and no next one: the log is then cut back to the blank.
+        again = 0 if self._disk_was_full else report.records_dispatched
+        self._see(seen.StartStore(report.was_clean, report.valid_to, again))
         self._flushed_to = -1
         self._note_progress()
         readout = self._readout(store, is_full=True)
