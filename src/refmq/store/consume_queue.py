@@ -240,8 +240,9 @@ class ConsumeQueue:
     # --- files -----------------------------------------------------------------------------------------------------
 
     def remove_expired_file(self, log_min: PhysicalOffset) -> bool:
-        """Removes the oldest file if all its records are gone; never the last file."""
-        if len(self.files.bases) < 2:
+        """Removes the oldest file if all its records are gone; never the last one, nor the one with the newest unit: a
+        recovery may have left an empty file behind it, and only a unit says at which offset the queue goes on."""
+        if len(self.files.bases) < 2 or self.end * QUEUE_UNIT_BYTES <= self.files.bases[0] + self.files.file_bytes:
             return False
         last = self.files.bases[0] + self.files.file_bytes - QUEUE_UNIT_BYTES
         physical_offset, size, _ = UNIT.unpack(self.files.read(last, UNIT.size))
