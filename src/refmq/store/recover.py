@@ -311,7 +311,8 @@ async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, valid_to: 
 
 
 def _queue_ends(parts: Parts, plan: _Plan) -> dict[tuple[str, int], int]:
-    durable_to = parts.log.log_min if plan.durable is None else plan.durable.queues_to
+    # Units of expired records cannot be written again, and say where their queue goes on: they stay in any case.
+    durable_to = parts.log.log_min if plan.durable is None else max(plan.durable.queues_to, parts.log.log_min)
     ends = {key: queue.find_end(min(durable_to, plan.scan.valid_to)) for key, queue in parts.queues.items()}
     return {key: end if parts.queues[key].last_physical_end >= 0 else 0 for key, end in ends.items()}
 
