@@ -1,6 +1,7 @@
 """What a broker says about itself: the table of 28 GET_BROKER_RUNTIME_INFO.
 
-`mqadmin clusterList` and `brokerStatus` read it; all values are text. Figures that only a thread pool has are 0.
+`mqadmin clusterList` and `brokerStatus` read it; all values are text. Figures that only a thread pool has are 0, and so
+are those that are not measured here: latencies, longest times, and pulls that found nothing.
 """
 
 from __future__ import annotations
