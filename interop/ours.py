@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from interop.processes import Child, accepts, free_port
+from interop.rocketmq import write_properties
 from refmq.errors import NetworkError
 from refmq.net.client import Client
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request
 
 SOURCES = Path(__file__).parent.parent / "src"
+STOP_TIMEOUT_S = 60.0
 
 
 def ask(address: str, command: RemotingCommand, timeout_s: float = 10.0) -> RemotingCommand:
@@ -38,6 +41,12 @@ def has_route(nameserver: str, topic: str) -> bool:
     return answer.code == ResponseCode.SUCCESS
 
 
+def refmq(*arguments: str) -> tuple[list[str], dict[str, str]]:
+    """A command of refmq from these sources, and the environment that it needs."""
+    path = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH", "")]))
+    return [sys.executable, "-m", "refmq", *arguments], {"PYTHONPATH": path}
+
+
 class OurNameserver:
     """``refmq namesrv`` as a process of its own."""
 
@@ -48,9 +57,9 @@ class OurNameserver:
         self._child: Child | None = None
 
     def start(self) -> OurNameserver:
-        command = [sys.executable, "-m", "refmq", "namesrv", "--port", str(self.port), "--dir", str(self.folder)]
-        path = os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")])
-        self._child = Child([*command, "--listen", "127.0.0.1"], self.folder / "namesrv.out", {"PYTHONPATH": path})
+        where = ("--port", str(self.port), "--dir", str(self.folder), "--listen", "127.0.0.1")
+        command, environment = refmq("namesrv", *where)
+        self._child = Child(command, self.folder / "namesrv.out", environment)
         self._child.wait_for(lambda: accepts(self.port), "port")
         return self
 
@@ -68,6 +77,69 @@ class OurNameserver:
             self._child.kill()
 
     def __enter__(self) -> OurNameserver:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class OurBroker:
+    """``refmq broker`` as a process of its own. ``settings`` go into its file on top of what loopback needs."""
+
+    def __init__(
+        self,
+        folder: Path,
+        nameservers: str,
+        name: str = "broker-a",
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+    ) -> None:
+        self.folder = folder
+        self.name = name
+        self.port = port or free_port((-2, 0, 1))  # the VIP port is two below
+        self.address = f"127.0.0.1:{self.port}"
+        self.store = folder / "store"
+        self._child: Child | None = None
+        self.settings = {
+            "brokerClusterName": "DefaultCluster",
+            "brokerName": name,
+            "brokerId": "0",
+            "namesrvAddr": nameservers,
+            "brokerIP1": "127.0.0.1",
+            "listenPort": str(self.port),
+            "storePathRootDir": str(self.store),
+            "mappedFileSizeCommitLog": "10485760",
+            "diskMaxUsedSpaceRatio": "95",  # loopback machines are full
+            **(settings or {}),
+        }
+
+    def start(self, timeout_s: float = 60.0) -> OurBroker:
+        conf = self.folder / "broker.conf"
+        if not conf.exists():  # what was changed over the wire stands in it
+            write_properties(conf, self.settings)
+        command, environment = refmq("broker", "-c", str(conf), "--listen", "127.0.0.1")
+        log = self.folder / "broker.out"
+        log.unlink(missing_ok=True)
+        self._child = child = Child(command, log, environment)
+        child.wait_for(lambda: "boot success" in child.output(), "boot", timeout_s)
+        return self
+
+    @property
+    def child(self) -> Child:
+        assert self._child is not None
+        return self._child
+
+    def stop(self) -> None:
+        """A clean stop: SIGTERM, and an exit code of 0."""
+        if self._child is not None and self._child.alive:
+            code = self._child.stop(STOP_TIMEOUT_S)
+            assert code == 0, f"{self.name} ended with {code}: {self._child.output()[-2000:]}"
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()
+
+    def __enter__(self) -> OurBroker:
         return self.start()
 
     def __exit__(self, *_: object) -> None:
