@@ -302,7 +302,7 @@ def test_another_process_cannot_take_the_lock_and_learns_who_has_it(tmp_path: Pa
     with pytest.raises(DiskFailed, match="would drop the lock"):
         disk.open("lock")
     outcome, holder = try_elsewhere()
-    assert f"process {os.getpid()} holds it" in outcome
+    assert f"process {os.getpid()} is using it" in outcome
     assert holder == os.getpid()
     lock.release()
     assert try_elsewhere()[0] == "taken"

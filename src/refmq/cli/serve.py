@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
 from refmq.broker.config import BrokerConfig
+from refmq.cli.namesrv import warn
 from refmq.model.disk import Disk
 from refmq.model.ids import TimestampMs
 from refmq.nameserver.settings import DEFAULT_PORT
 from refmq.net.broker import BrokerNode
 from refmq.net.broker_process import LAPTOP_STORE, BrokerPlan, run_serve_process
 from refmq.net.files import RealDisk
+from refmq.net.nameserver_process import plan_tls
 from refmq.sim.disk import SimulatedDisk
 
 LOOPBACK = "127.0.0.1"
@@ -58,11 +61,14 @@ def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: P
     disk: Disk
     if in_memory:
         disk, kv_disk = SimulatedDisk(clock=_wall_ms, capacity_bytes=MEMORY_BYTES), None
+        with TemporaryDirectory(prefix="refmq-") as passing:
+            tls = plan_tls(plan.tls, Path(passing), warn)  # read at once, so the files need not stay
     else:
         (folder / "store").mkdir(parents=True, exist_ok=True)
         (folder / "namesrv").mkdir(parents=True, exist_ok=True)
         disk, kv_disk = RealDisk(folder / "store"), RealDisk(folder / "namesrv")
-    asyncio.run(run_serve_process(plan, port, disk, kv_disk, _say))
+        tls = plan_tls(plan.tls, folder / "tls", warn)
+    asyncio.run(run_serve_process(plan, port, disk, kv_disk, tls, _say))
 
 
 def _wall_ms() -> TimestampMs:

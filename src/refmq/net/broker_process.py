@@ -137,16 +137,21 @@ async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
 
 
 async def run_serve_process(
-    plan: BrokerPlan, namesrv_port: int, disk: Disk, kv_disk: Disk | None, say: Callable[[str, BrokerNode], None]
+    plan: BrokerPlan,
+    namesrv_port: int,
+    disk: Disk,
+    kv_disk: Disk | None,
+    tls: ServerTls,
+    say: Callable[[str, BrokerNode], None],
 ) -> None:
-    """A nameserver and a broker that knows it, in one process, until SIGTERM or Ctrl-C. Without TLS: it is loopback."""
+    """A nameserver and a broker that knows it, in one process, until SIGTERM or Ctrl-C."""
     stop = stop_on_signals()
-    nameserver = Nameserver(kv_file=FileOn(kv_disk, KV_FILE) if kv_disk is not None else None)
+    nameserver = Nameserver(kv_file=FileOn(kv_disk, KV_FILE) if kv_disk is not None else None, tls=tls)
     host, port = await nameserver.start(plan.listen, namesrv_port)
     address = format_address(host, port)
     try:
         known = replace(plan, config=replace(plan.config, namesrv_addr=address))
-        async with running_broker(known, disk, None, ServerTls()) as (node, _):
+        async with running_broker(known, disk, None, tls) as (node, _):
             say(address, node)
             nameserver.failure.add_done_callback(lambda _: stop.set())
             await wait_for_end(stop, node)

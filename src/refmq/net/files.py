@@ -166,11 +166,11 @@ class RealDisk:
 
     def lock(self, path: str) -> _RealLock:
         target = self._at(path)
-        with _errors(path, "lock"):
+        with _errors(str(target), "lock"):
             if target.exists():
                 status = target.stat()
                 if (status.st_dev, status.st_ino) in _locks_of_this_process:
-                    raise StoreInUse(path, "lock", "this process holds it already")
+                    raise StoreInUse(str(target.parent), "use", "this process is using it already")
             target.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
             descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
             try:
@@ -178,7 +178,8 @@ class RealDisk:
             except (BlockingIOError, PermissionError):
                 os.close(descriptor)
                 holder = self.lock_holder(path)
-                raise StoreInUse(path, "lock", f"process {holder} holds it" if holder else "it is held") from None
+                user = f"process {holder}" if holder else "another process"
+                raise StoreInUse(str(target.parent), "use", f"{user} is using it") from None
             os.pwrite(descriptor, LOCK_TEXT, 0)
             os.fsync(descriptor)
             status = os.fstat(descriptor)
