@@ -21,7 +21,7 @@ from refmq.broker.world import Peer
 from refmq.model.ids import MessageQueue, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import SubscriptionGroupConfig
-from refmq.protocol.bodies.heartbeat import MessageModel, SubscriptionData
+from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, MessageModel, SubscriptionData
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.codec import Int64, decode_header, encode_header
@@ -219,7 +219,7 @@ def _no_property_filter(broker: Broker, expression_type: str) -> Refusal | None:
 def _inline_filter(broker: Broker, header: PullMessageRequest) -> MessageFilter | Refusal:
     """The filter that the request itself carries.
 
-    An expression that does not compile is refused; 4.9.8 lets every message pass then.
+    An expression that does not compile, or in a language that nobody knows, is refused; 4.9.8 lets every message pass.
     """
     failed = Refusal(ResponseCode.SUBSCRIPTION_PARSE_FAILED, "parse the consumer's subscription failed")
     if is_tag_expression(header.expression_type):
@@ -233,6 +233,8 @@ def _inline_filter(broker: Broker, header: PullMessageRequest) -> MessageFilter 
     refusal = _no_property_filter(broker, header.expression_type)
     if refusal is not None:
         return refusal
+    if header.expression_type != EXPRESSION_SQL92:
+        return failed
     try:
         expression = compile_expression(header.subscription)
     except SqlSyntaxError:
