@@ -16,7 +16,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from refmq.errors import RefmqError
@@ -33,18 +33,25 @@ _running: set[Child] = set()
 
 
 class Child:
-    """A running command with its output in a file."""
+    """A running command with its output in a file; one that ``talks`` is spoken with line by line instead."""
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        log: Path,
+        environment: Mapping[str, str] | None = None,
+        *,
+        talks: bool = False,
+    ) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         self.log = log
         guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [*guard, *command],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if talks else output,
+                stderr=output,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
             )
@@ -54,6 +61,19 @@ class Child:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    def say(self, line: str) -> None:
+        """Write a line to the command's input. Lost when the command is gone."""
+        assert self._process.stdin is not None, "this command does not talk"
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+
+    def lines(self) -> Iterator[str]:
+        """What the command says, line by line until its end."""
+        assert self._process.stdout is not None, "this command does not talk"
+        for line in self._process.stdout:
+            yield line.decode()
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")
@@ -91,6 +111,9 @@ class Child:
         """SIGKILL to the whole group."""
         self._signal(signal.SIGKILL)
         self._process.wait()
+        for pipe in filter(None, (self._process.stdin, self._process.stdout)):
+            with contextlib.suppress(OSError, ValueError):  # unsent words, or somebody reads there at this moment
+                pipe.close()
         _running.discard(self)
 
     def _signal(self, number: int) -> None:

@@ -18,6 +18,16 @@ VERSIONS = ("4.9.8", "5.3.3")
 EAGER = {"registerNameServerPeriod": "10000"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--broker",
+        choices=("ours", "real"),
+        default="ours",
+        help="whom the clients of other languages are tried against; `real` shows that the cases themselves are right",
+    )
+    parser.addoption("--histories", type=int, default=300, help="how many differential histories of brokers to run")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     try:
         require_tools()
