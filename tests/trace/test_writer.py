@@ -11,6 +11,7 @@ import pytest
 
 from refmq.errors import UsageError
 from refmq.model.step import Event
+from refmq.trace import record as record_module
 from refmq.trace import writer as writer_module
 from refmq.trace.columns import load
 from refmq.trace.reader import TraceFile, read_file, trace_files
@@ -212,3 +213,31 @@ def test_a_file_that_cannot_be_begun_loses_nothing_while_there_is_room(
     trace.close()
     assert numbers(read_all(tmp_path)) == list(range(50))
     assert trace.dropped_count == 0
+
+
+def test_events_that_nobody_packs_are_dropped_beyond_the_bound_and_the_drop_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer_module, "QUEUE_EVENTS_MAX", 40)
+    with TraceWriter(tmp_path, "n") as trace:
+        with trace._packing:  # the writer's thread is at work and does not come to an end
+            for number in range(100):
+                trace.record(Event("A", a=number))
+            assert trace.dropped_count == 60
+        trace.record(Event("A", a=100))
+    files = read_all(tmp_path)
+    assert len(numbers(files)) + sum(file.dropped_count for file in files) == 101
+    assert set(range(40)) < set(numbers(files))
+
+
+def test_a_full_table_of_strings_begins_a_new_file_with_a_new_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_module, "STRINGS_MAX", 40)
+    with TraceWriter(tmp_path, "n") as trace:
+        for number in range(200):
+            trace.record(Event("A", f"client-{number}", "topic" * 40, a=number))
+    files = read_all(tmp_path)
+    assert len(files) > 4
+    assert numbers(files) == list(range(200))
+    assert all(recorded.event.actor == f"client-{recorded.event.a}" for file in files for recorded in file.events)

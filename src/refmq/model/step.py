@@ -6,8 +6,10 @@ effect; the shell does, in the order of the tuple, and a crash can fall between 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from functools import partial
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 S = TypeVar("S")
 E = TypeVar("E")
@@ -34,6 +36,12 @@ class Event(NamedTuple):
     b: int = 0
     c: int = 0
     d: int = 0
+
+
+EventFields: TypeAlias = tuple[str, str, str, int, int, int, int, int]
+
+event_of: Final[Callable[[EventFields], Event]] = partial(tuple.__new__, Event)
+"""An event from a tuple of all of its fields: faster than `Event(...)`, for steps that every message takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from zlib import crc32
 from refmq.errors import DiskFailed, DiskFull, WireError
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
-from refmq.model.step import Event
+from refmq.model.step import Event, event_of
 from refmq.protocol.record import (
     BLANK_HEADER_BYTES,
     HEADERS,
@@ -118,7 +118,7 @@ def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -
         parts.queue_offsets[key] = queue_offset + 1
     fingerprint = crc32(unique_key(properties)) << 31 | crc & 0x7FFF_FFFF
     if parts.emit is not None:
-        parts.emit(Event("AppendMessage", "", topic, queue_id, physical_offset, queue_offset, fingerprint, size))
+        parts.emit(event_of(("AppendMessage", "", topic, queue_id, physical_offset, queue_offset, fingerprint, size)))
     return PutResult(
         PutStatus.PUT_OK,
         physical_offset,
@@ -215,7 +215,9 @@ def ack_events(parts: Parts, result: PutResult, status: PutStatus) -> list[Event
     Records that are still in the transient pool cannot be read back; such a batch is told by its first message.
     """
     first = (result.physical_offset, result.queue_offset, result.fingerprint)
-    places = [first] if result.count == 1 else list(_places(parts, result)) or [first]
+    if result.count == 1:
+        return [event_of(("AckPut", "", result.topic, result.queue_id, *first, status))]
+    places = list(_places(parts, result)) or [first]
     return [Event("AckPut", "", result.topic, result.queue_id, *place, status) for place in places]
 
 

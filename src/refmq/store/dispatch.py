@@ -16,7 +16,7 @@ from typing import Final
 
 from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.model.step import Event
+from refmq.model.step import event_of
 from refmq.protocol.record import (
     BLANK_MAGIC,
     KEY_SEPARATOR,
@@ -172,15 +172,17 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
         return None
     if parts.emit is not None:
         parts.emit(
-            Event(
-                "DispatchMessage",
-                "",
-                record.topic,
-                record.queue_id,
-                record.physical_offset,
-                record.queue_offset,
-                record.tags_code,
-                record.size,
+            event_of(
+                (
+                    "DispatchMessage",
+                    "",
+                    record.topic,
+                    record.queue_id,
+                    record.physical_offset,
+                    record.queue_offset,
+                    record.tags_code,
+                    record.size,
+                )
             )
         )
     return Dispatched(

@@ -164,9 +164,10 @@ class ReferenceStore:
         must_wait = self.config.flush_mode is FlushMode.SYNC
         if self._failure is not None or (must_wait and self.flushed_to < result.durable_at):
             status = PutStatus.FLUSH_DISK_TIMEOUT
-        if self._emit is not None:
+        emit = self._emit
+        if emit is not None:
             for event in ack_events(self.parts, result, status):
-                self._emit(event)
+                emit(event)
         return status
 
     async def flush(self) -> PhysicalOffset:

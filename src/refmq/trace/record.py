@@ -104,6 +104,8 @@ KIND_BLOCK: Final = 0x04
 
 _EVENT: Final = struct.Struct("<BBHIqqqqIIIiQ")
 _pack_event: Final = _EVENT.pack
+pack_event_into: Final = _EVENT.pack_into
+"""Writes one event record into a buffer: buffer, offset, and the fields of the table above in their order."""
 _FILE_HEAD: Final = struct.Struct("<8sHHIqq28x")
 _BLOCK_HEAD: Final = struct.Struct("<BxHIQ40xI")
 _STRING: Final = struct.Struct("<BBHI56s")
@@ -187,20 +189,30 @@ class Encoder:
         """Of the next event. Dropped events count too."""
         self.file_number = -1
         self.string_count = 0
-        self._strings: dict[str, int] = {}
+        self.strings: dict[str, int] = {}
+        """The table: text -> number."""
 
     def begin_file(self, created_ns: int) -> bytes:
-        """The head of a new file. The caller writes the node's name, `node_name`, into its first block."""
-        self.file_number += 1
-        self._strings = {"": 0}
+        """The head of a new file with a table of its own. The caller writes the node's name into its first block."""
+        self.begin_table()
+        return self.file_head(created_ns)
+
+    def begin_table(self) -> dict[str, int]:
+        """Forgets all strings; the table that is filled from now on."""
+        self.strings = {"": 0}
         self.string_count = 0
+        return self.strings
+
+    def file_head(self, created_ns: int) -> bytes:
+        """The head of the next file. It must open with the strings of the table, as far as they are used in it."""
+        self.file_number += 1
         head = _FILE_HEAD.pack(MAGIC, VERSION, RECORD_BYTES, self.file_number, self.life_ns, created_ns)
         return head + _CRC.pack(crc32(head))
 
     def node_name(self) -> bytes:
         """The record of the node's name, string number 1: the first record of every file."""
         assert self.string_count == 0
-        return self._define(self.node)
+        return self.define(self.node)
 
     @property
     def is_full(self) -> bool:
@@ -212,7 +224,7 @@ class Encoder:
 
         `struct.error` when a number does not fit its field; the encoder is then as before.
         """
-        strings = self._strings
+        strings = self.strings
         action, actor, subject, queue_id, a, b, c, d = event
         try:
             record = _pack_event(
@@ -233,11 +245,11 @@ class Encoder:
         except KeyError:
             known = self.string_count
             texts = dict.fromkeys((action, actor, subject))  # a string may stand in two fields
-            before = b"".join([self._define(text) for text in texts if text not in strings])
+            before = b"".join([self.define(text) for text in texts if text not in strings])
             try:
                 return before + self.event(event, at_ns, outcome, operation)
             except struct.error:  # a number does not fit: nothing of this event will be in the file
-                self._strings = {text: number for text, number in strings.items() if number <= known}
+                self.strings = {text: number for text, number in strings.items() if number <= known}
                 self.string_count = known
                 raise
         self.sequence += 1
@@ -247,11 +259,12 @@ class Encoder:
         """The record that says that events are missing."""
         return _DROP.pack(KIND_DROP, 0, dropped.sequence & 0xFFFF_FFFF, dropped.at_ns, dropped.count)
 
-    def _define(self, text: str) -> bytes:
+    def define(self, text: str) -> bytes:
+        """Enters a string into the table; the records that say so."""
         number = self.string_count + 1
         assert number <= STRINGS_MAX
         self.string_count = number
-        self._strings[text] = number
+        self.strings[text] = number
         data = _cut(text.encode(errors="replace"))
         pieces = [data[at : at + STRING_PIECE_BYTES] for at in range(0, len(data), STRING_PIECE_BYTES)] or [b""]
         return b"".join(
