@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.record import decode_properties
 from refmq.store.api import PutResult, PutStatus, QueueUnit
 from refmq.store.delay import DelayLevels
-from tests.broker.harness import Harness, run
+from tests.broker.harness import SMALL, Harness, run
 
 LEVELS = DelayLevels.parse("1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h")
 
@@ -46,6 +48,17 @@ def test_the_next_due_time_is_that_of_the_earliest_message() -> None:
     world.send(properties={"DELAY": "3"})
     turn = run(world.broker.delay.deliver_due(world.now_ms()))
     assert turn.next_due_ms == world.now + 10_000
+
+
+def test_a_turn_that_ends_with_a_queue_file_asks_for_the_next_at_once() -> None:
+    world = Harness(store_config=replace(SMALL, queue_file_bytes=20 * 10))
+    for _ in range(13):
+        world.send(properties={"DELAY": "1"})
+    world.now += 1_000
+    turn = run(world.broker.delay.deliver_due(world.now_ms()))
+    assert (turn.delivered, turn.next_due_ms) == (10, world.now)
+    turn = run(world.broker.delay.deliver_due(world.now_ms()))
+    assert (turn.delivered, turn.next_due_ms) == (3, None)
 
 
 def test_a_level_above_the_highest_is_the_highest() -> None:

@@ -98,7 +98,10 @@ class DelayService:
         store = self._engine.store
         delivered = 0
         self.cursors[level] = self._in_range(level, self.cursors[level])
+        end = store.max_offset(SCHEDULE_TOPIC, level - 1)
         units = store.units(SCHEDULE_TOPIC, level - 1, self.cursors[level], DELIVER_AT_ONCE)
+        if not units and self.cursors[level] < end:
+            self.cursors[level] = QueueOffset(self.cursors[level] + 1)  # a blank place: its message is gone
         for unit in units:
             due_ms = self._due_ms(level, unit, now_ms)
             if due_ms > now_ms:
@@ -109,8 +112,8 @@ class DelayService:
                 return delivered, self._backed_off[level]
             self._pass(level, unit, result)
             delivered += 1
-        # A full turn: more may be due at once.
-        return delivered, now_ms if len(units) == DELIVER_AT_ONCE else None
+        # The turn was full or came to the end of a queue file: more may be due at once.
+        return delivered, now_ms if self.cursors[level] < end else None
 
     def _due_ms(self, level: int, unit: QueueUnit, now_ms: TimestampMs) -> TimestampMs:
         """When a message is due. A time further away than the level waits is a clock that was set back: it is due."""
