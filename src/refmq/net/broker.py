@@ -256,7 +256,7 @@ class BrokerNode:
         self.spawn(self._deliver_delayed(), "delay")
         self.spawn(self._check_transactions(), "check rounds")
         register_s = min(max(config.register_name_server_period, 10_000), 60_000) / 1000
-        self.every(register_s, self.registration.register_all, first_s=10.0)
+        self.every(register_s, self.registration.register_again, first_s=10.0)
 
     def every(self, period_s: float, work: Callable[[], Awaitable[None]], *, first_s: float | None = None) -> None:
         """Runs something again and again. An error is reported and the next turn comes all the same."""

@@ -13,13 +13,18 @@ from refmq.broker.config import PERM_READ_WRITE, BrokerConfig
 from refmq.broker.topics import apply_order_config
 from refmq.errors import RefmqError
 from refmq.net.client import Client
-from refmq.protocol.bodies.codec import decode_body
+from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import KVTable, TopicConfig, TopicConfigSerializeWrapper
 from refmq.protocol.bodies.registration import RegisterBrokerBody, encode_register_broker_body
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request
-from refmq.protocol.headers.codec import encode_header
-from refmq.protocol.headers.nameserver import RegisterBrokerRequest, UnregisterBrokerRequest
+from refmq.protocol.headers.codec import decode_header, encode_header
+from refmq.protocol.headers.nameserver import (
+    QueryDataVersionRequest,
+    QueryDataVersionResponse,
+    RegisterBrokerRequest,
+    UnregisterBrokerRequest,
+)
 
 HA_PORT_ABOVE: Final = 1
 """Where slaves would connect: always the next port, whatever the file says (4.9.8)."""
@@ -33,6 +38,28 @@ class Registration:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._client = Client()
+
+    async def register_again(self) -> None:
+        """The periodic registration. Without `forceRegister` the nameservers are asked first whether they know the
+        topics as they are; that alone keeps the broker alive there."""
+        if self._broker.config.force_register or await self._is_anything_new():
+            await self.register_all()
+
+    async def _is_anything_new(self) -> bool:
+        """Whether a nameserver has other topics, or does not answer."""
+        config, version = self._broker.config, self._broker.state.topics.version
+        header = QueryDataVersionRequest(
+            broker_name=config.broker_name,
+            broker_addr=config.address,
+            cluster_name=config.broker_cluster_name,
+            broker_id=config.broker_id,
+        )
+        command = request(RequestCode.QUERY_DATA_VERSION, encode_header(header), encode_body(version))
+        answers = await self._tell(command)
+        return len(answers) < len(self._addresses()) or any(
+            answer.code != ResponseCode.SUCCESS or decode_header(QueryDataVersionResponse, answer).changed
+            for answer in answers
+        )
 
     async def register_all(self) -> None:
         """Tells every nameserver about all topics, and takes the order flags from the first that answers."""
@@ -83,10 +110,12 @@ class Registration:
     async def _tell(self, command: RemotingCommand, timeout_s: float | None = None) -> list[RemotingCommand]:
         """The answers of the nameservers that gave one, in their order in the configuration."""
         config = self._broker.config
-        addresses = [address.strip() for address in config.namesrv_addr.split(";") if address.strip()]
         limit_s = config.register_broker_timeout_mills / 1000 if timeout_s is None else timeout_s
-        answers = await asyncio.gather(*(self._ask(address, command, limit_s) for address in addresses))
+        answers = await asyncio.gather(*(self._ask(address, command, limit_s) for address in self._addresses()))
         return [answer for answer in answers if answer is not None]
+
+    def _addresses(self) -> list[str]:
+        return [address.strip() for address in self._broker.config.namesrv_addr.split(";") if address.strip()]
 
     async def _ask(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand | None:
         try:

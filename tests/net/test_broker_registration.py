@@ -1,0 +1,43 @@
+"""A broker and its nameservers: what is told when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from refmq.model.step import Event
+from refmq.net.nameserver import Nameserver
+from tests.net.broker_requests import TIMEOUT_S, create_topic_request
+from tests.net.broker_support import FREE_PORT, serving_broker
+from tests.net.support import asking, run
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_registration_without_force_asks_first_and_registers_only_what_is_new(force: bool) -> None:
+    async def story() -> None:
+        events: list[Event] = []
+        nameserver = Nameserver(record=events.append)
+        host, port = await nameserver.start("127.0.0.1", 0)
+        config = replace(FREE_PORT, namesrv_addr=f"{host}:{port}", force_register=force)
+
+        def heard() -> list[str]:
+            actions = [event.action for event in events]
+            events.clear()
+            return actions
+
+        async with serving_broker(config) as (node, address), asking() as client:
+            assert heard() == ["RegisterBroker"]
+            await node.registration.register_again()
+            assert heard() == (["RegisterBroker"] if force else ["QueryDataVersion"])
+            await client.invoke(address, create_topic_request("New", 4), TIMEOUT_S)
+            assert heard() == ["RegisterBroker"]  # of this one topic
+            broker = node.broker
+            version = replace(broker.state.topics.version, counter=77)
+            broker.state = replace(broker.state, topics=replace(broker.state.topics, version=version))
+            await node.registration.register_again()
+            assert "RegisterBroker" in heard()
+            await nameserver.close(1)
+            await node.registration.register_again()  # a nameserver that is gone costs a log line
+
+    run(story())
