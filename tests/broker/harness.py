@@ -72,7 +72,7 @@ class Harness:
         self.events: list[Event] = []
         self.refuse_puts: PutStatus | None = None
         self.peers: dict[int, FakePeer] = {}
-        state = start_state(config or BrokerConfig(), {}, restart_broker(None), self.now_ms())
+        state = start_state(config or BrokerConfig(), {}, restart_broker(None), self.now_ms(), self.store.log_max)
         self.broker = Broker(state, store_config, self, self, STORE_HOST)
         start = Progress(QueueOffset(0), QueueOffset(0), PhysicalOffset(0))
         self.rounds = CheckRounds(

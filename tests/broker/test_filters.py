@@ -9,10 +9,11 @@ import pytest
 from refmq.broker import filters
 from refmq.broker.filter import BloomFilter, matches
 from refmq.broker.filters import FilterRegistry
-from refmq.model.ids import TimestampMs
+from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.protocol.bodies.heartbeat import SubscriptionData
 
 BLOOM = BloomFilter.for_groups()
+START = PhysicalOffset(0)
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -21,7 +22,7 @@ def sql(text: str, version: int = 1, topic: str = "t") -> SubscriptionData:
 
 
 def beat(registry: FilterRegistry, at_ms: int, *subscriptions: SubscriptionData) -> FilterRegistry:
-    return filters.register(registry, "g", subscriptions, TimestampMs(at_ms))
+    return filters.register(registry, "g", subscriptions, TimestampMs(at_ms), PhysicalOffset(at_ms))
 
 
 def start(*subscriptions: SubscriptionData) -> FilterRegistry:
@@ -43,10 +44,10 @@ def test_an_older_version_is_ignored_a_newer_one_replaces_and_a_broken_one_remov
     assert beat(registry, 200, sql("a > 9", 1)) is registry
     newer = beat(registry, 200, sql("a > 9", 3)).get("t", "g")
     assert newer is not None
-    assert (newer.text, newer.client_version, newer.born_ms) == ("a > 9", 3, 200)
+    assert (newer.text, newer.client_version, newer.born_ms, newer.since) == ("a > 9", 3, 200, 200)
     same = beat(registry, 200, sql("a > 5", 3)).get("t", "g")
     assert same is not None
-    assert (same.client_version, same.born_ms) == (3, 100)
+    assert (same.client_version, same.born_ms, same.since) == (3, 100, 100)
     assert beat(registry, 200, sql("a >", 3)).get("t", "g") is None
 
 
@@ -62,7 +63,7 @@ def test_what_a_heartbeat_no_longer_names_is_dead_until_it_is_named_again() -> N
     revived = beat(without, 300, sql("a > 5"), sql("b = 1", topic="u")).get("u", "g")
     assert revived is not None
     assert not revived.is_dead
-    assert revived.born_ms == 300  # bitmaps computed while it was dead are not asked
+    assert (revived.born_ms, revived.since) == (300, 300)  # bitmaps computed while it was dead are not asked
 
 
 def test_a_group_that_is_gone_is_forgotten_after_a_day() -> None:
@@ -73,20 +74,21 @@ def test_a_group_that_is_gone_is_forgotten_after_a_day() -> None:
 
 def test_the_file_brings_everything_back_as_dead() -> None:
     registry = start(sql("a > 5"), sql("b = 1", topic="u"))
-    loaded = filters.from_file(filters.to_file(registry), BLOOM, TimestampMs(90_000))
+    loaded = filters.from_file(filters.to_file(registry), BLOOM, TimestampMs(90_000), PhysicalOffset(7))
     entry = loaded.get("t", "g")
     assert entry is not None
     assert entry.is_dead
     assert entry.dead_ms == 60_000
     before = registry.get("t", "g")
     assert before is not None
-    assert replace(entry, dead_ms=before.dead_ms) == before
+    assert entry.since == 7  # bitmaps from before the start are not asked
+    assert replace(entry, dead_ms=before.dead_ms, since=before.since) == before
     assert {e.topic for e in (*loaded.of_topic("t"), *loaded.of_topic("u"))} == {"t", "u"}
 
 
 def test_a_file_with_bitmaps_of_another_shape_is_ignored() -> None:
-    other = filters.register(FilterRegistry(BloomFilter.for_groups(10, 32)), "g", [sql("a > 5")], TimestampMs(0))
-    assert len(filters.from_file(filters.to_file(other), BLOOM, TimestampMs(0)).entries) == 0
+    other = filters.register(FilterRegistry(BloomFilter.for_groups(10, 32)), "g", [sql("a > 5")], TimestampMs(0), START)
+    assert len(filters.from_file(filters.to_file(other), BLOOM, TimestampMs(0), START).entries) == 0
 
 
 def test_the_registry_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -291,3 +291,14 @@ def test_the_property_catches_lost_wake_ups(mutant: str, monkeypatch: pytest.Mon
 
     with pytest.raises(AssertionError):
         property_()
+
+
+@pytest.mark.parametrize("support", [True, False])
+def test_with_filter_support_retry_a_retried_message_must_satisfy_the_expression_of_its_topic(support: bool) -> None:
+    world = Harness(BrokerConfig(enable_property_filter=True, filter_support_retry=support))
+    retry = SubscriptionData(topic="%RETRY%consumers", sub_string="*")
+    beat(world, SubscriptionData(topic="T", sub_string="a > 1", sub_version=1, expression_type="SQL92"), retry)
+    for topic, a in (("T", "1"), ("T", "2"), ("Other", "1")):
+        world.send("%RETRY%consumers", f"{topic}{a}".encode(), properties={"RETRY_TOPIC": topic, "a": a})
+    answer = world.pull("%RETRY%consumers", sys_flag=0)
+    assert bodies(answer) == ([b"T2", b"Other1"] if support else [b"T1", b"T2", b"Other1"])

@@ -102,3 +102,10 @@ def test_a_new_permission_is_told_to_the_nameservers() -> None:
     update(world, "brokerPermission=4")
     assert world.registered == [None]
     assert world.broker.state.topics.version != version
+
+
+def test_bitmaps_without_the_file_that_holds_them_are_reported() -> None:
+    alone = {"enableCalcFilterBitMap": "true"}
+    _, _, complaints = apply_settings(BrokerConfig(), StoreConfig(), alone)
+    assert complaints == ("enableCalcFilterBitMap has no effect without enableConsumeQueueExt",)
+    assert apply_settings(BrokerConfig(), StoreConfig(), {**alone, "enableConsumeQueueExt": "true"})[2] == ()

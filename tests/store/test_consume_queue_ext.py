@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.model.ids import QueueOffset, TimestampMs
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import ExtTest, GetStatus, MessageFilter, ReferenceStore
 from refmq.store.consume_queue_ext import ADDRESS_BASE, ConsumeQueueExt, ExtUnit, encode_ext_unit, is_ext_address
@@ -95,12 +95,12 @@ def test_a_filter_by_bitmap_skips_messages_without_reading_them() -> None:
         asked.append(properties)
         return True
 
-    wanted = MessageFilter(ext_test=ExtTest((0,), 16, TimestampMs(0)), matches_properties=matches)
+    wanted = MessageFilter(ext_test=ExtTest((0,), 16, PhysicalOffset(0)), matches_properties=matches)
     result = store.get_message("TopicA", 0, QueueOffset(0), 32, wanted)
     assert len(result.records) == len(asked) == 4
-    other_shape = replace(wanted, ext_test=ExtTest((0,), 24, TimestampMs(0)))
+    other_shape = replace(wanted, ext_test=ExtTest((0,), 24, PhysicalOffset(0)))
     assert len(store.get_message("TopicA", 0, QueueOffset(0), 32, other_shape).records) == 10
-    before = replace(wanted, ext_test=ExtTest((0,), 16, TimestampMs(NOW + 1)))
+    before = replace(wanted, ext_test=ExtTest((0,), 16, store.log_max))
     assert len(store.get_message("TopicA", 0, QueueOffset(0), 32, before).records) == 10
     by_tag = MessageFilter(tag_codes=frozenset({3521}))  # the hash of "no"
     assert len(store.get_message("TopicA", 0, QueueOffset(0), 32, by_tag).records) == 6

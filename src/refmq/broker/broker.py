@@ -15,7 +15,7 @@ from refmq.broker.clients import Changed, ClientStep, ConnectionId
 from refmq.broker.config import BrokerConfig
 from refmq.broker.delay import DelayService
 from refmq.broker.filter import BloomFilter
-from refmq.broker.filters import FilterFile, bury_group, from_file
+from refmq.broker.filters import Bitmaps, FilterFile, bury_group, from_file
 from refmq.broker.pull_hold import PullHold
 from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.state import BrokerState
@@ -23,7 +23,7 @@ from refmq.broker.stats import RateMeter, StatsTable
 from refmq.broker.topics import SendCreation, TopicTable
 from refmq.broker.transactions import Transactions
 from refmq.broker.world import Engine, World
-from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
+from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
 from refmq.protocol.bodies.config import (
     DataVersion,
@@ -46,7 +46,9 @@ FILTERS_FILE = "consumerFilter.json"
 DELAY_FILE = "delayOffset.json"
 
 
-def start_state(config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks, now_ms: TimestampMs) -> BrokerState:
+def start_state(
+    config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks, now_ms: TimestampMs, log_end: PhysicalOffset
+) -> BrokerState:
     """The state of a broker that starts, from the config files that it has. `WireError` when one makes no sense."""
 
     def topics_of(text: bytes) -> TopicConfigSerializeWrapper:
@@ -64,7 +66,7 @@ def start_state(config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks
         clients=clients.ClientTable(),
         offsets=offsets.load_offsets(decode_body(ConsumerOffsets, offsets_text) if offsets_text else None),
         locks=locks,
-        filters=from_file(decode_body(FilterFile, filters_text) if filters_text else None, bloom, now_ms),
+        filters=from_file(decode_body(FilterFile, filters_text) if filters_text else None, bloom, now_ms, log_end),
     )
 
 
@@ -96,6 +98,8 @@ class Broker:
         self.delay = DelayService(engine, world, DelayLevels.parse(store_config.delay_levels), delay_offsets)
         self.started_ms = world.now_ms()
         self.config_version = DataVersion(timestamp=self.started_ms, counter=0)
+        if self.config.enable_calc_filter_bit_map:
+            engine.store.set_filter_bitmap(Bitmaps(lambda: self.state.filters))
 
     @property
     def config(self) -> BrokerConfig:

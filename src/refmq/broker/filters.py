@@ -6,17 +6,18 @@ the topic, is dead: it stays for a day, so that a consumer that comes back finds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Final
 
 from rpds import HashTrieMap
 
-from refmq.broker.filter import BloomFilter, SqlSyntaxError, compile_expression
+from refmq.broker.filter import BloomFilter, SqlSyntaxError, compile_expression, matches
 from refmq.broker.filter.sql_ast import Expression
-from refmq.model.ids import TimestampMs
+from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, EXPRESSION_TAG, SubscriptionData
 from refmq.protocol.headers.codec import Int32, Int64, Wire
+from refmq.protocol.record import decode_properties
 
 ENTRIES_MAX: Final = 100_000
 """Registered expressions kept; a heartbeat with one more is served without it (its pulls answer 27)."""
@@ -35,6 +36,8 @@ class FilterData:
     text: str
     compiled: Expression
     born_ms: TimestampMs
+    since: PhysicalOffset
+    """The end of the log when it was born: what lies before has bitmaps that say nothing about it."""
     client_version: int
     bit_positions: tuple[int, ...]
     dead_ms: TimestampMs
@@ -60,13 +63,36 @@ class FilterRegistry:
         return tuple(sorted(found, key=lambda entry: entry.group))
 
 
+class Bitmaps:
+    """Computes the bitmaps of messages: the bits of every registered expression that a message satisfies."""
+
+    def __init__(self, registry: Callable[[], FilterRegistry]) -> None:
+        self._registry = registry
+        self._known: FilterRegistry | None = None
+        self._by_topic: dict[str, tuple[FilterData, ...]] = {}
+
+    def __call__(self, topic: str, properties: bytes) -> bytes:
+        """The bitmap of a message; empty when nobody filters its topic, which says nothing."""
+        registry = self._registry()
+        if registry is not self._known:
+            self._known, self._by_topic = registry, {}
+        entries = self._by_topic.get(topic)
+        if entries is None:
+            entries = self._by_topic[topic] = registry.of_topic(topic)
+        if not entries:
+            return b""
+        found = decode_properties(properties)
+        positions = [p for entry in entries if matches(entry.compiled, found) for p in entry.bit_positions]
+        return registry.bloom.bitmap(tuple(positions))
+
+
 def is_tag_expression(expression_type: str | None) -> bool:
     """Whether a subscription is one by tags; a missing or empty type means that."""
     return not expression_type or expression_type == EXPRESSION_TAG
 
 
 def compile_filter(
-    registry: FilterRegistry, group: str, subscription: SubscriptionData, now_ms: TimestampMs
+    registry: FilterRegistry, group: str, subscription: SubscriptionData, now_ms: TimestampMs, log_end: PhysicalOffset
 ) -> FilterData | None:
     """The filter of a subscription, or None when its expression or its type is not one that we know."""
     if subscription.expression_type != EXPRESSION_SQL92:
@@ -82,6 +108,7 @@ def compile_filter(
         text=subscription.sub_string,
         compiled=compiled,
         born_ms=now_ms,
+        since=log_end,
         client_version=subscription.sub_version,
         bit_positions=registry.bloom.positions(f"{group}#{subscription.topic}"),
         dead_ms=TimestampMs(0),
@@ -89,13 +116,17 @@ def compile_filter(
 
 
 def register(
-    registry: FilterRegistry, group: str, subscriptions: Iterable[SubscriptionData], now_ms: TimestampMs
+    registry: FilterRegistry,
+    group: str,
+    subscriptions: Iterable[SubscriptionData],
+    now_ms: TimestampMs,
+    log_end: PhysicalOffset,
 ) -> FilterRegistry:
     """The registry after a heartbeat of a group: its expressions are the live ones, all others of it are dead."""
     wanted = {s.topic: s for s in subscriptions if not is_tag_expression(s.expression_type) and s.sub_string}
     entries = registry.entries
     for topic in sorted(wanted):
-        entries = _register_one(registry, entries, group, wanted[topic], now_ms)
+        entries = _register_one(registry, entries, group, wanted[topic], now_ms, log_end)
     for key in sorted(k for k in entries if k[1] == group and k[0] not in wanted):
         entries = _bury(entries, key, now_ms)
     return registry if entries is registry.entries else replace(registry, entries=entries)
@@ -107,20 +138,23 @@ def _register_one(
     group: str,
     subscription: SubscriptionData,
     now_ms: TimestampMs,
+    log_end: PhysicalOffset,
 ) -> HashTrieMap[tuple[str, str], FilterData]:
     key = (subscription.topic, group)
     known = entries.get(key)
     if known is not None:
         if subscription.sub_version < known.client_version:
             return entries
-        alive = known if not known.is_dead else replace(known, dead_ms=TimestampMs(0), born_ms=now_ms)
+        alive = known
+        if known.is_dead:
+            alive = replace(known, dead_ms=TimestampMs(0), born_ms=now_ms, since=log_end)
         if subscription.sub_version == known.client_version:
             return entries if alive is known else entries.insert(key, alive)
         if (subscription.expression_type, subscription.sub_string) == (known.expression_type, known.text):
             return entries.insert(key, replace(alive, client_version=subscription.sub_version))
     elif len(entries) >= ENTRIES_MAX:
         return entries
-    compiled = compile_filter(registry, group, subscription, now_ms)
+    compiled = compile_filter(registry, group, subscription, now_ms, log_end)
     return entries.discard(key) if compiled is None else entries.insert(key, compiled)
 
 
@@ -204,8 +238,13 @@ def to_file(registry: FilterRegistry) -> FilterFile:
     return FilterFile(by_topic={t: TopicFilters(topic=t, group_filter_data=groups) for t, groups in topics.items()})
 
 
-def from_file(stored: FilterFile | None, bloom: BloomFilter, now_ms: TimestampMs) -> FilterRegistry:
-    """The registry of a broker that starts. Bitmaps of another shape make the whole file useless."""
+def from_file(
+    stored: FilterFile | None, bloom: BloomFilter, now_ms: TimestampMs, log_end: PhysicalOffset
+) -> FilterRegistry:
+    """The registry of a broker that starts. Bitmaps of another shape make the whole file useless.
+
+    Bitmaps from before the start are not asked: nobody knows whether the file has the last expressions of before.
+    """
     empty = FilterRegistry(bloom)
     every = [] if stored is None else [f for t in stored.by_topic.values() for f in t.group_filter_data.values()]
     if any(not _fits(f.bloom_filter_data, bloom) for f in every):
@@ -218,7 +257,7 @@ def from_file(stored: FilterFile | None, bloom: BloomFilter, now_ms: TimestampMs
             sub_version=old.client_version,
             expression_type=old.expression_type,
         )
-        compiled = compile_filter(empty, old.consumer_group, subscription, TimestampMs(old.born_time))
+        compiled = compile_filter(empty, old.consumer_group, subscription, TimestampMs(old.born_time), log_end)
         if compiled is not None:
             dead_ms = old.dead_time or max(now_ms - RELOADED_DEAD_MS, old.born_time)
             entries = entries.insert((old.topic, old.consumer_group), replace(compiled, dead_ms=TimestampMs(dead_ms)))

@@ -213,7 +213,10 @@ def apply_settings(
                 complaints.append(f"{name} belongs to {LATER[name]}: it has no effect yet")
         elif name not in NO_EFFECT and name not in PLACE_KEYS and name not in TLS_DEFAULTS:
             complaints.append(unknown_key(name))
-    return replace(broker, **broker_changes), replace(store, **store_changes), tuple(complaints)
+    broker, store = replace(broker, **broker_changes), replace(store, **store_changes)
+    if broker.enable_calc_filter_bit_map and not store.ext_enabled:
+        complaints.append("enableCalcFilterBitMap has no effect without enableConsumeQueueExt")
+    return broker, store, tuple(complaints)
 
 
 def _read_broker_value(name: str, text: str) -> Any:

@@ -151,7 +151,8 @@ class BrokerNode:
             await self.store.stop(self.now_ms())
             raise
         self._config = replace(self._config, listen_port=port)
-        state = start_state(self._config, files, self._start_locks(had_a_life), self.now_ms())
+        locks = self._start_locks(had_a_life)
+        state = start_state(self._config, files, locks, self.now_ms(), self.store.log_max)
         delays = decode_body(DelayOffsets, files[DELAY_FILE]) if DELAY_FILE in files else None
         store_host = host_of(self._config.address)
         self._broker = Broker(state, self._store_config, self._engine, self, store_host, delays)

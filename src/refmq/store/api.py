@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeAlias
 
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 
@@ -39,6 +39,7 @@ __all__ = [
     "Boundary",
     "Dispatched",
     "ExtTest",
+    "FilterBitmap",
     "GetResult",
     "GetStatus",
     "LogPiece",
@@ -172,6 +173,10 @@ class PutResult:
     """`message_fingerprint` of the message, of the first one of a batch."""
 
 
+FilterBitmap: TypeAlias = Callable[[str, bytes], bytes]
+"""Topic and properties (wire form) of a message -> the bitmap of the expressions that it satisfies, or nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExtTest:
     """What a filter by expression asks of a unit's bitmap in the extension file before the record is read."""
@@ -179,8 +184,9 @@ class ExtTest:
     bit_positions: tuple[int, ...]
     bit_count: int
     """A bitmap of another length says nothing and matches."""
-    since_ms: TimestampMs
-    """Messages stored before say nothing: the expression was not registered yet."""
+    since: PhysicalOffset
+    """Messages before this place of the log say nothing: the expression was not registered yet. (4.9.8 compares times,
+    and a clock that is set back then hides messages.)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +400,10 @@ class MessageStore(Protocol):
         ...
 
     # --- administration ---------------------------------------------------------------------------------------------
+
+    def set_filter_bitmap(self, filter_bitmap: FilterBitmap) -> None:
+        """Says who computes the bitmaps that dispatch writes to the extension files."""
+        ...
 
     @property
     def accepts_puts(self) -> bool:

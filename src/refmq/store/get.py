@@ -71,7 +71,7 @@ def _collect(
         if physical_offset >= skip_below:
             if records and _is_enough(parts, len(records), size_bytes + size, log_end - physical_offset, count_max):
                 break
-            if _matches_unit(queue, tags_code, wanted):
+            if _matches_unit(queue, physical_offset, tags_code, wanted):
                 record = log.record(physical_offset, size)
                 if record is None:
                     # Its file is gone; so are the other messages of that file.
@@ -100,7 +100,7 @@ def _is_enough(parts: Parts, count: int, size_bytes: int, distance: int, count_m
     return size_bytes > config.memory_transfer_bytes_max or count >= config.memory_transfer_count_max
 
 
-def _matches_unit(queue: ConsumeQueue, tags_code: int, wanted: MessageFilter) -> bool:
+def _matches_unit(queue: ConsumeQueue, physical_offset: int, tags_code: int, wanted: MessageFilter) -> bool:
     """Whether the unit alone lets the message through. What is not known matches: the consumer will look again."""
     if wanted.tag_codes is None and wanted.ext_test is None:
         return True
@@ -113,7 +113,7 @@ def _matches_unit(queue: ConsumeQueue, tags_code: int, wanted: MessageFilter) ->
         if (code - 0x1_0000_0000 if code & 0x8000_0000 else code) not in wanted.tag_codes:
             return False
     test = wanted.ext_test
-    if test is None or ext is None or ext.store_ms < test.since_ms or len(ext.bitmap) * 8 != test.bit_count:
+    if test is None or ext is None or physical_offset < test.since or len(ext.bitmap) * 8 != test.bit_count:
         return True
     return all(ext.bitmap[position // 8] & 1 << position % 8 for position in test.bit_positions)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.store.api import FilterBitmap
 from refmq.store.commit_log import CommitLog
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
@@ -16,8 +17,6 @@ from refmq.store.file_sequence import DirectoryNames
 from refmq.store.index import Index
 
 Emit = Callable[[Event], None]
-FilterBitmap = Callable[[str, bytes], bytes]
-"""Topic and properties (wire form) of a message -> the bitmap of the expressions that it satisfies."""
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from refmq.store.api import (
     BatchToStore,
     Boundary,
     Dispatched,
+    FilterBitmap,
     GetResult,
     LogPiece,
     MatchAll,
@@ -43,7 +44,7 @@ from refmq.store.flush import (
     write_checkpoint,
 )
 from refmq.store.get import get_message, query_by_key, units_from
-from refmq.store.parts import Emit, FilterBitmap, Parts
+from refmq.store.parts import Emit, Parts
 from refmq.store.recover import recover, stop_store
 from refmq.store.time_search import offset_by_time, unit_store_time
 
@@ -321,6 +322,11 @@ class ReferenceStore:
         self.parts.log.append_raw(piece.physical_offset, piece.data)
 
     # --- administration ----------------------------------------------------------------------------------------------
+
+    def set_filter_bitmap(self, filter_bitmap: FilterBitmap) -> None:
+        self._filter_bitmap = filter_bitmap
+        if self._parts is not None:
+            self._parts.filter_bitmap = filter_bitmap
 
     def set_slave(self, is_slave: bool) -> None:
         """A slave that becomes the master goes on behind its last whole record: its master may have died in one."""

@@ -56,7 +56,8 @@ async def _register_consumer(broker: Broker, consumer: ConsumerData, member: Mem
     notify = group is None or group.notify_consumer_ids_changed_enable
     now_ms = broker.world.now_ms()
     broker.apply_clients(clients.heartbeat(broker.state.clients, consumer, member, now_ms), notify=notify)
-    filters = register(broker.state.filters, name, consumer.subscription_data_set, now_ms)
+    log_end = broker.engine.store.log_max
+    filters = register(broker.state.filters, name, consumer.subscription_data_set, now_ms, log_end)
     broker.state = replace(broker.state, filters=filters)
 
 

@@ -7,7 +7,7 @@ commits an offset again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from refmq.broker.broker import Broker
@@ -26,7 +26,7 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.codec import Int64, decode_header, encode_header
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
-from refmq.protocol.names import OFFSET_MOVED_EVENT_TOPIC
+from refmq.protocol.names import OFFSET_MOVED_EVENT_TOPIC, RETRY_PREFIX, RETRY_TOPIC
 from refmq.protocol.record import decode_properties, join_properties
 from refmq.store.api import ExtTest, GetResult, GetStatus, MatchAll, MessageFilter, MessageToStore, QueueId
 
@@ -206,7 +206,23 @@ def check_pull(broker: Broker, peer: Peer, header: PullMessageRequest) -> Allowe
         found = _inline_filter(broker, header)
     else:
         found = _registered_filter(broker, header, group)
-    return found if isinstance(found, Refusal) else Allowed(group, found)
+    if isinstance(found, Refusal):
+        return found
+    if config.filter_support_retry and header.topic.startswith(RETRY_PREFIX):
+        found = _with_retry_filter(broker, header.topic, found)
+    return Allowed(group, found)
+
+
+def _with_retry_filter(broker: Broker, topic: str, found: MessageFilter) -> MessageFilter:
+    """A retried message must satisfy the group's expression on the topic that it came from, if there is one."""
+    group = topic[len(RETRY_PREFIX) :]
+
+    def matches_properties(wire: bytes) -> bool:
+        properties = decode_properties(wire)
+        data = broker.state.filters.get(properties.get(RETRY_TOPIC, ""), group)
+        return data is None or matches(data.compiled, properties)
+
+    return replace(found, matches_properties=matches_properties)
 
 
 def _no_property_filter(broker: Broker, expression_type: str) -> Refusal | None:
@@ -281,5 +297,5 @@ def tag_filter(subscription: SubscriptionData) -> MessageFilter:
 def _sql_filter(broker: Broker, data: FilterData) -> MessageFilter:
     test = None
     if broker.config.enable_calc_filter_bit_map:
-        test = ExtTest(data.bit_positions, broker.state.filters.bloom.bit_count, data.born_ms)
+        test = ExtTest(data.bit_positions, broker.state.filters.bloom.bit_count, data.since)
     return MessageFilter(ext_test=test, matches_properties=lambda wire: matches(data.compiled, decode_properties(wire)))
