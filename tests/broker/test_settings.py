@@ -105,7 +105,6 @@ def test_a_new_permission_is_told_to_the_nameservers() -> None:
 
 
 def test_bitmaps_without_the_file_that_holds_them_are_reported() -> None:
-    alone = {"enableCalcFilterBitMap": "true"}
-    _, _, complaints = apply_settings(BrokerConfig(), StoreConfig(), alone)
-    assert complaints == ("enableCalcFilterBitMap has no effect without enableConsumeQueueExt",)
-    assert apply_settings(BrokerConfig(), StoreConfig(), {**alone, "enableConsumeQueueExt": "true"})[2] == ()
+    complaint = "enableCalcFilterBitMap has no effect without enableConsumeQueueExt"
+    assert read(enableCalcFilterBitMap="true")[2] == (complaint,)
+    assert read(enableCalcFilterBitMap="true", enableConsumeQueueExt="true")[2] == ()
