@@ -16,6 +16,7 @@ from refmq.broker.config import BrokerConfig
 from refmq.broker.delay import DelayService
 from refmq.broker.filter import BloomFilter
 from refmq.broker.filters import Bitmaps, FilterFile, bury_group, from_file
+from refmq.broker.flow import FlowControl
 from refmq.broker.pull_hold import PullHold
 from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.state import BrokerState
@@ -90,6 +91,7 @@ class Broker:
         """This broker's address as records carry it."""
         self._saved_topics = state.topics
         self.hold = PullHold()
+        self.flow = FlowControl()
         self.stats = StatsTable()
         self.meter = RateMeter()
         self.transactions = Transactions(engine, world, store_host)

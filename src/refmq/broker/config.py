@@ -52,14 +52,21 @@ class BrokerConfig:
     start_accept_send_request_time_stamp: int = 0
     reject_transaction_message: bool = False
     store_reply_message_enable: bool = True
-    send_thread_pool_queue_capacity: int = 10_000
-    wait_time_mills_in_send_queue: int = 200
+
+    # --- flow control, see `refmq.broker.flow` ----------------------------------------------------------------------
     broker_fast_failure_enable: bool = True
+    wait_time_mills_in_send_queue: int = 200
+    wait_time_mills_in_pull_queue: int = 5_000
+    wait_time_mills_in_heartbeat_queue: int = 31_000
+    wait_time_mills_in_transaction_queue: int = 3_000
+    send_thread_pool_queue_capacity: int = 10_000
+    pull_thread_pool_queue_capacity: int = 100_000
+    heartbeat_thread_pool_queue_capacity: int = 50_000
+    end_transaction_pool_queue_capacity: int = 100_000
 
     # --- pulling -------------------------------------------------------------------------------------------------
     long_polling_enable: bool = True
     short_polling_time_mills: int = 1_000
-    pull_thread_pool_queue_capacity: int = 100_000
     slave_read_enable: bool = False
     enable_property_filter: bool = False
     enable_calc_filter_bit_map: bool = False

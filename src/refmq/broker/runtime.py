@@ -1,7 +1,7 @@
 """What a broker says about itself: the table of 28 GET_BROKER_RUNTIME_INFO.
 
-`mqadmin clusterList` and `brokerStatus` read it; all values are text. Figures that only a thread pool has are 0, and so
-are those that are not measured here: latencies, longest times, and pulls that found nothing.
+`mqadmin clusterList` and `brokerStatus` read it; all values are text. What only threads and mapped files have is 0:
+nothing waits for the lock of the log here, and nothing is dispatched through a buffer.
 """
 
 from __future__ import annotations
@@ -9,9 +9,13 @@ from __future__ import annotations
 from typing import Final
 
 from refmq.broker.broker import Broker
+from refmq.broker.flow import Kind, capacity
 from refmq.broker.stats import RateMeter
 from refmq.protocol.names import SCHEDULE_TOPIC
 from refmq.protocol.versions import V4_9_8, version_name
+
+QUERY_QUEUE_CAPACITY: Final = 20_000
+"""What upstream shows for a queue that is not there."""
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -38,20 +42,20 @@ def runtime_info(broker: Broker, meter: RateMeter) -> dict[str, str]:
         "brokerVersion": str(V4_9_8),
         "bootTimestamp": str(broker.started_ms),
         "runtime": _running_time(now_ms - broker.started_ms),
-        "putTps": meter.rates(1),
-        "getFoundTps": meter.rates(2),
-        "getMissTps": "",
-        "getTotalTps": meter.rates(2),
-        "getTransferedTps": meter.rates(2),
+        "putTps": meter.rates(lambda totals: totals.put),
+        "getFoundTps": meter.rates(lambda totals: totals.found),
+        "getMissTps": meter.rates(lambda totals: totals.missed),
+        "getTotalTps": meter.rates(lambda totals: totals.pulled),
+        "getTransferedTps": meter.rates(lambda totals: totals.transferred),
         "putMessageTimesTotal": str(max(1, stats.put_total)),
         "putMessageFailedTimes": str(stats.put_failed_total),
         "putMessageSizeTotal": str(stats.put_bytes_total),
         "putMessageAverageSize": str(stats.put_bytes_total / max(1, stats.put_total)),
-        "putMessageEntireTimeMax": "0",
-        "getMessageEntireTimeMax": "0",
-        "putMessageDistributeTime": "null",
-        "putLatency99": "0.00",
-        "putLatency999": "0.00",
+        "putMessageEntireTimeMax": str(stats.put_times.longest_ms),
+        "getMessageEntireTimeMax": str(stats.get_times.longest_ms),
+        "putMessageDistributeTime": stats.put_times.distribution(),
+        "putLatency99": f"{stats.put_times.percentile_ms(0.99):.2f}",
+        "putLatency999": f"{stats.put_times.percentile_ms(0.999):.2f}",
         "dispatchMaxBuffer": "0",
         "commitLogDiskRatio": ratio,
         "consumeQueueDiskRatio": ratio,
@@ -87,17 +91,21 @@ def _day_totals(broker: Broker) -> dict[str, str]:
 
 
 def _queues(broker: Broker) -> dict[str, str]:
-    """Requests wait in no queue here: they are served in the order in which they come."""
+    """What is being served (`refmq.broker.flow`). Queries never wait."""
+    config, flow, now_ms = broker.config, broker.flow, broker.world.now_ms()
+    rows = {
+        name: (flow.size(kind), capacity(config, kind), flow.head_wait_ms(kind, now_ms))
+        for name, kind in (("send", Kind.SEND), ("pull", Kind.PULL))
+    }
     table = {}
-    for name, capacity in (
-        ("send", broker.config.send_thread_pool_queue_capacity),
-        ("pull", broker.config.pull_thread_pool_queue_capacity),
-        ("query", 20_000),
-    ):
-        table[f"{name}ThreadPoolQueueSize"] = "0"
-        table[f"{name}ThreadPoolQueueCapacity"] = str(capacity)
-        table[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = "0"
-    return table | {"EndTransactionQueueSize": "0", "EndTransactionThreadPoolQueueCapacity": "100000"}
+    for name, (size, most, head_wait_ms) in {**rows, "query": (0, QUERY_QUEUE_CAPACITY, 0)}.items():
+        table[f"{name}ThreadPoolQueueSize"] = str(size)
+        table[f"{name}ThreadPoolQueueCapacity"] = str(most)
+        table[f"{name}ThreadPoolQueueHeadWaitTimeMills"] = str(head_wait_ms)
+    return table | {
+        "EndTransactionQueueSize": str(flow.size(Kind.TRANSACTION)),
+        "EndTransactionThreadPoolQueueCapacity": str(capacity(config, Kind.TRANSACTION)),
+    }
 
 
 def _delay_progress(broker: Broker) -> dict[str, str]:

@@ -151,9 +151,8 @@ NO_EFFECT: Final = frozenset(
         "endTransactionThreadPoolNums", "flushConsumerOffsetHistoryInterval", "fetchNamesrvAddrByAddressServer",
         "putThreadPoolQueueCapacity", "replyThreadPoolQueueCapacity", "queryThreadPoolQueueCapacity",
         "clientManagerThreadPoolQueueCapacity", "consumerManagerThreadPoolQueueCapacity",
-        "heartbeatThreadPoolQueueCapacity", "endTransactionPoolQueueCapacity", "filterServerNums", "highSpeedMode",
+        "filterServerNums", "highSpeedMode",
         "transferMsgByHeap", "maxDelayTime", "disableConsumeIfConsumerReadSlowly", "consumerFallbehindThreshold",
-        "waitTimeMillsInPullQueue", "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInTransactionQueue",
         "enableDetailStat", "autoDeleteUnusedStats", "isolateLogEnable", "messageStorePlugIn",
         "serverWorkerThreads", "serverCallbackExecutorThreads", "serverSelectorThreads",
         "serverOnewaySemaphoreValue", "serverAsyncSemaphoreValue", "serverSocketSndBufSize",
@@ -174,7 +173,10 @@ CHANGEABLE: Final = frozenset(
         "storeReplyMessageEnable", "longPollingEnable", "shortPollingTimeMills", "slaveReadEnable",
         "enablePropertyFilter", "filterSupportRetry", "filterDataCleanTimeSpan", "notifyConsumerIdsChangedEnable",
         "transactionTimeOut", "transactionCheckMax", "transactionCheckInterval", "registerBrokerTimeoutMills",
-        "compressedRegister",
+        "compressedRegister", "forceRegister", "brokerFastFailureEnable", "waitTimeMillsInSendQueue",
+        "waitTimeMillsInPullQueue", "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInTransactionQueue",
+        "sendThreadPoolQueueCapacity", "pullThreadPoolQueueCapacity", "heartbeatThreadPoolQueueCapacity",
+        "endTransactionPoolQueueCapacity",
     }
 )  # fmt: skip
 """What an administrator may change over the wire: read at each use, and harmless in the wrong hands."""

@@ -6,10 +6,12 @@ figure over a time is the difference of its newest and its oldest sample. (Stats
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from refmq.model.ids import TimestampMs
 
@@ -91,26 +93,86 @@ RATE_WINDOWS_S: Final = (10, 60, 600)
 SAMPLES_KEPT: Final = max(RATE_WINDOWS_S) + 1
 
 
+class Totals(NamedTuple):
+    """What a rate is told of."""
+
+    put: int = 0
+    """Messages stored."""
+    found: int = 0
+    """Pulls that brought something."""
+    missed: int = 0
+    """Pulls that brought nothing."""
+    transferred: int = 0
+    """Messages that pulls brought."""
+
+    @property
+    def pulled(self) -> int:
+        return self.found + self.missed
+
+
 class RateMeter:
     """Totals sampled once a second: how many per second over the last 10, 60 and 600 s."""
 
     def __init__(self) -> None:
-        self._samples: deque[tuple[TimestampMs, int, int]] = deque(maxlen=SAMPLES_KEPT)
+        self._samples: deque[tuple[TimestampMs, Totals]] = deque(maxlen=SAMPLES_KEPT)
 
-    def sample(self, now_ms: TimestampMs, puts: int, gets: int) -> None:
-        self._samples.append((now_ms, puts, gets))
+    def sample(self, now_ms: TimestampMs, totals: Totals) -> None:
+        self._samples.append((now_ms, totals))
 
-    def rates(self, which: int) -> str:
-        """Three numbers with blanks between them; a window that is not full yet is left empty. 1: puts, 2: gets."""
+    def rates(self, which: Callable[[Totals], int]) -> str:
+        """Three numbers with blanks between them; a window that is not full yet is left empty."""
         texts = []
         for window in RATE_WINDOWS_S:
             if len(self._samples) <= window:
                 texts.append("")
                 continue
-            first, last = self._samples[-1 - window], self._samples[-1]
-            seconds = max(1, last[0] - first[0]) / 1000
-            texts.append(str((last[which] - first[which]) / seconds))
+            (first_ms, first), (last_ms, last) = self._samples[-1 - window], self._samples[-1]
+            seconds = max(1, last_ms - first_ms) / 1000
+            texts.append(str((which(last) - which(first)) / seconds))
         return " ".join(texts)
+
+
+BUCKETS: Final = (
+    ("<=0ms", 0), ("0~10ms", 10), ("10~50ms", 50), ("50~100ms", 100), ("100~200ms", 200), ("200~500ms", 500),
+    ("500ms~1s", 1_000), ("1~2s", 2_000), ("2~3s", 3_000), ("3~4s", 4_000), ("4~5s", 5_000), ("5~10s", 10_000),
+    ("10s~", 1 << 62),
+)  # fmt: skip
+"""Into which times are sorted: name and longest time, in ms."""
+
+
+class Times:
+    """How long something took: the longest ever, and how the times of the last whole minute are distributed."""
+
+    def __init__(self) -> None:
+        self.longest_ms = 0
+        self._counts = [0] * len(BUCKETS)
+        self._last: list[int] | None = None
+
+    def add(self, took_ms: int) -> None:
+        self.longest_ms = max(self.longest_ms, took_ms)
+        self._counts[bisect_left(BUCKETS, took_ms, key=lambda bucket: bucket[1])] += 1
+
+    def turn(self) -> None:
+        """A minute is over."""
+        self._last, self._counts = self._counts, [0] * len(BUCKETS)
+
+    def distribution(self) -> str:
+        """The last minute as upstream prints it; `null` before there is one."""
+        if self._last is None:
+            return "null"
+        return "".join(f"[{name}]:{count} " for (name, _), count in zip(BUCKETS, self._last, strict=True))
+
+    def percentile_ms(self, share: float) -> float:
+        """The time that this share of the last minute did not exceed, measured inside of its bucket by proportion."""
+        counts = self._last or []
+        wanted, seen = share * sum(counts), 0
+        for number, count in enumerate(counts):
+            if count and seen + count >= wanted:
+                low = BUCKETS[number - 1][1] if number else 0
+                high = BUCKETS[number][1] if number < len(BUCKETS) - 1 else self.longest_ms
+                return low + (high - low) * (wanted - seen) / count
+            seen += count
+        return 0.0
 
 
 class StatsTable:
@@ -122,7 +184,14 @@ class StatsTable:
         self.put_bytes_total = 0
         self.put_failed_total = 0
         self.get_total = 0
+        self.found_total = 0
+        self.missed_total = 0
+        self.put_times = Times()
+        self.get_times = Times()
         self._mornings = {"Put": (0, 0), "Get": (0, 0)}
+
+    def totals(self) -> Totals:
+        return Totals(self.put_total, self.found_total, self.missed_total, self.get_total)
 
     def mornings(self) -> dict[str, tuple[int, int]]:
         """The totals of puts and gets as they were yesterday and today at midnight."""
@@ -158,6 +227,7 @@ class StatsTable:
 
     def count_get(self, cluster: str, group: str, topic: str, messages: int, size_bytes: int) -> None:
         self.get_total += messages
+        self.found_total += 1
         self.add(Stat.GROUP_GET_NUMS, f"{topic}@{group}", messages)
         self.add(Stat.GROUP_GET_SIZE, f"{topic}@{group}", size_bytes)
         self.add(Stat.BROKER_GET_NUMS, cluster, messages)

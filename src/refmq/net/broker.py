@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import itertools
 import logging
 import random
@@ -34,6 +35,7 @@ from refmq.broker.broker import (
 from refmq.broker.check_rounds import CheckRounds, Progress
 from refmq.broker.check_rounds import Limits as RoundLimits
 from refmq.broker.config import BrokerConfig
+from refmq.broker.flow import KINDS
 from refmq.broker.handlers import handle
 from refmq.broker.handlers.pull import answer_held
 from refmq.broker.handlers.transaction import ask_producer
@@ -144,7 +146,9 @@ class BrokerNode:
         had_a_life = bool(files) or self._disk.exists("commitlog")
         self.recovery = await self.store.start(self.now_ms())
         try:
-            self._engine = ReferenceEngine(self.store, self._store_config, self.now_ms, self._arrived)
+            self._engine = ReferenceEngine(
+                self.store, self._store_config, self.now_ms, self._arrived, on_put=self._put_took
+            )
             main, fast = self._servers
             address, port = await main.start(host, self._config.listen_port)
         except BaseException:
@@ -222,7 +226,15 @@ class BrokerNode:
         if connection.number not in self._known:
             self._known.add(connection.number)
             connection.on_close(self._closed)
-        return handle(broker, connection, command)
+        kind = KINDS.get(command.code)
+        if kind is None:
+            return handle(broker, connection, command)
+        waited_ms = int((self._loop.time() - connection.last_received_at) * 1000)
+        busy = broker.flow.refusal(broker.config, kind, waited_ms)
+        if busy is not None:
+            return response(command, ResponseCode.SYSTEM_BUSY, remark=busy)
+        answer = handle(broker, connection, command)
+        return broker.flow.serve(kind, answer, self.now_ms()) if inspect.isawaitable(answer) else answer
 
     def _serve_fast(self, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
         """The VIP port serves everything but pulls."""
@@ -234,6 +246,9 @@ class BrokerNode:
     def _closed(self, connection: Connection) -> None:
         self._known.discard(connection.number)
         self.broker.connection_closed(connection.number)
+
+    def _put_took(self, took_ms: int) -> None:
+        self.broker.stats.put_times.add(took_ms)
 
     def _arrived(self, message: Dispatched) -> None:
         if message.topic == SCHEDULE_TOPIC:
@@ -250,6 +265,7 @@ class BrokerNode:
         self.every(config.flush_consumer_offset_interval / 1000, self._save_offsets, first_s=10.0)
         self.every(10.0, self._save_filters)
         self.every(10.0, self._clean, first_s=60.0)
+        self.every(60.0, self._turn_minute)
         for period, (period_ms, _) in SAMPLING.items():
             self.every(period_ms / 1000, partial(self._sample, period))
         self.every(1.0, self._measure)
@@ -334,11 +350,14 @@ class BrokerNode:
 
     async def _measure(self) -> None:
         now_ms, stats = self.now_ms(), self.broker.stats
-        self.broker.meter.sample(now_ms, stats.put_total, stats.get_total)
+        self.broker.meter.sample(now_ms, stats.totals())
         day = time.localtime(now_ms / 1000).tm_yday
         if self._day is not None and day != self._day:
             stats.turn_day()
         self._day = day
+
+    async def _turn_minute(self) -> None:
+        self.broker.stats.put_times.turn()
 
     async def _sample(self, period: Period) -> None:
         self.broker.stats.sample(period, self.now_ms())

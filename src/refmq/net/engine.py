@@ -37,13 +37,16 @@ class ReferenceEngine:
         config: StoreConfig,
         now_ms: Callable[[], TimestampMs],
         on_arrival: Callable[[Dispatched], None],
+        on_put: Callable[[int], None] = lambda took_ms: None,
     ) -> None:
+        """`on_arrival` is told what can be read from now on, `on_put` how long each put took."""
         self.store = store
         self.failed: asyncio.Future[DiskError] = asyncio.get_running_loop().create_future()
         """Done when a flush failed: from then on nothing can be promised, and the broker should be stopped."""
         self._is_sync = config.flush_mode is FlushMode.SYNC
         self._now_ms = now_ms
         self._on_arrival = on_arrival
+        self._on_put = on_put
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[PhysicalOffset, asyncio.Future[None]]] = []
         self._wanted = asyncio.Event()
@@ -69,22 +72,26 @@ class ReferenceEngine:
 
     async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
         """Appends a message and returns when the producer may be told."""
-        return await self._finish(self.store.put(message, self._now_ms()), wait_durable)
+        begun_s = self._loop.time()
+        return await self._finish(self.store.put(message, self._now_ms()), wait_durable, begun_s)
 
     async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult:
         """Appends a batch and returns when the producer may be told."""
-        return await self._finish(self.store.put_batch(batch, self._now_ms()), wait_durable)
+        begun_s = self._loop.time()
+        return await self._finish(self.store.put_batch(batch, self._now_ms()), wait_durable, begun_s)
 
-    async def _finish(self, result: PutResult, wait_durable: bool) -> PutResult:
+    async def _finish(self, result: PutResult, wait_durable: bool, begun_s: float) -> PutResult:
         if not result.status.is_stored:
             return result
-        if not self._is_sync:
-            self._schedule_dispatch()
-            return replace(result, status=self.store.ack_put(result))
-        if not wait_durable:
+        if self._is_sync:
             self._wanted.set()
+            if wait_durable:
+                await self._durable(result.durable_at)
+        else:
+            self._schedule_dispatch()
+        self._on_put(int((self._loop.time() - begun_s) * 1000))
+        if self._is_sync and not wait_durable:
             return result
-        await self._durable(result.durable_at)
         return replace(result, status=self.store.ack_put(result))
 
     async def _durable(self, position: PhysicalOffset) -> None:

@@ -109,13 +109,18 @@ def answer_held(broker: Broker, pull: HeldPull) -> None:
 
 
 def _read(broker: Broker, header: PullMessageRequest, allowed: Allowed) -> GetResult:
-    return broker.engine.store.get_message(
+    begun_ms = broker.world.now_ms()
+    result = broker.engine.store.get_message(
         header.topic,
         header.queue_id,
         QueueOffset(header.queue_offset),
         max(0, header.max_msg_nums),
         allowed.message_filter,
     )
+    broker.stats.get_times.add(max(0, broker.world.now_ms() - begun_ms))
+    if not result.records:
+        broker.stats.missed_total += 1
+    return result
 
 
 def _code(header: PullMessageRequest, result: GetResult) -> ResponseCode:

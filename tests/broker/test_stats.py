@@ -1,0 +1,63 @@
+"""The figures of a broker: counters, rates and times."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from refmq.broker.stats import BUCKETS, RateMeter, Times, Totals
+from refmq.model.ids import TimestampMs
+
+
+def test_times_are_sorted_into_upstreams_buckets() -> None:
+    times = Times()
+    assert times.distribution() == "null"
+    for took_ms in (0, 0, 1, 10, 11, 1_000, 1_001, 99_999):
+        times.add(took_ms)
+    assert times.distribution() == "null"  # the first minute is not over
+    times.turn()
+    assert times.distribution() == (
+        "[<=0ms]:2 [0~10ms]:2 [10~50ms]:1 [50~100ms]:0 [100~200ms]:0 [200~500ms]:0 [500ms~1s]:1 "
+        "[1~2s]:1 [2~3s]:0 [3~4s]:0 [4~5s]:0 [5~10s]:0 [10s~]:1 "
+    )
+    times.turn()
+    assert times.distribution().count(":0 ") == len(BUCKETS)
+    assert times.longest_ms == 99_999
+
+
+@given(st.lists(st.integers(0, 30_000), min_size=1), st.sampled_from([0.5, 0.99, 0.999]))
+def test_a_percentile_lies_in_the_bucket_of_the_exact_one(took_ms: list[int], share: float) -> None:
+    times = Times()
+    for each in took_ms:
+        times.add(each)
+    times.turn()
+    rank = max(1, -(-len(took_ms) * share // 1))
+    exact = sorted(took_ms)[int(rank) - 1]
+    low, high = max((b for _, b in BUCKETS if b < exact), default=0), min(b for _, b in BUCKETS if b >= exact)
+    assert low <= times.percentile_ms(share) <= min(high, max(times.longest_ms, high if high < 1 << 62 else 0))
+
+
+def test_a_minute_without_puts_has_no_latency() -> None:
+    times = Times()
+    assert times.percentile_ms(0.99) == 0.0
+    times.turn()
+    assert times.percentile_ms(0.99) == 0.0
+
+
+def test_rates_are_told_for_windows_that_are_full() -> None:
+    meter = RateMeter()
+    for second in range(62):
+        meter.sample(TimestampMs(second * 1_000), Totals(put=5 * second, found=second, missed=2 * second))
+    assert meter.rates(lambda totals: totals.put) == "5.0 5.0 "
+    assert meter.rates(lambda totals: totals.pulled) == "3.0 3.0 "
+    assert meter.rates(lambda totals: totals.transferred) == "0.0 0.0 "
+
+
+@pytest.mark.parametrize("took_ms", [bound for _, bound in BUCKETS[:-1]])
+def test_a_bound_belongs_to_the_bucket_below_it(took_ms: int) -> None:
+    times = Times()
+    times.add(took_ms)
+    times.turn()
+    name = next(name for name, bound in BUCKETS if bound == took_ms)
+    assert f"[{name}]:1 " in times.distribution()
