@@ -36,7 +36,7 @@ from refmq.protocol.headers.clients import ResetOffsetRequest
 from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest
 from refmq.protocol.headers.send import encode_send_header
 from refmq.protocol.record import decode_properties, decode_records, parse_message_id
-from tests.broker.harness import START_MS, Harness, send_header
+from tests.broker.harness import SMALL, START_MS, Harness, run, send_header
 
 OK = ResponseCode.SUCCESS
 
@@ -361,3 +361,53 @@ def test_a_reply_is_pushed_to_who_asked_and_stored() -> None:
         RequestCode.SEND_REPLY_MESSAGE_V2, fields=encode_send_header(nobody, RequestCode.SEND_REPLY_MESSAGE_V2)
     )
     assert lost.remark == "push reply message fail, channel of <nobody> not found."
+
+
+# --- expired files ------------------------------------------------------------------------------------------
+
+
+def test_expired_files_go_when_an_operator_asks_and_not_before() -> None:
+    world = Harness(store_config=replace(SMALL, log_file_bytes=4096, queue_file_bytes=20 * 8))
+    for _ in range(60):
+        world.send("T", bytes(200))
+    run(world.store.flush())
+    world.now += SMALL.file_reserved_ms + 1
+    run(world.store.clean(world.now_ms(), 5))
+    assert world.store.log_min == 0
+    assert world.ask(RequestCode.DELETE_EXPIRED_COMMITLOG).code == OK
+    assert world.store.log_min > 0
+    left = world.store.units("T", 0, world.store.min_offset("T", 0), 60)
+    assert world.store.max_offset("T", 0) == 60
+    assert left
+
+
+def test_queue_files_without_messages_go_and_the_queue_goes_on_where_it_was() -> None:
+    world = Harness(store_config=replace(SMALL, log_file_bytes=4096, queue_file_bytes=20 * 8))
+    for _ in range(20):
+        world.send("Old", bytes(200))
+    for _ in range(60):
+        world.send("T", bytes(200))
+    run(world.store.flush())
+    world.now += SMALL.file_reserved_ms + 1
+    world.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
+    assert world.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE).code == OK
+    assert len(world.disk.list("consumequeue/Old/0")) == 1
+    assert world.send("Old", b"x").fields["queueOffset"] == "20"
+
+
+def test_a_trace_says_that_offsets_are_durable_only_when_all_of_them_are() -> None:
+    world = Harness()
+    world.broker.commit_offset("g", "T", 0, QueueOffset(1))
+    run(world.broker.save_offsets())
+    run(world.broker.save_offsets())
+    assert [event.action for event in world.events] == ["CommitOffset", "PersistOffsets"]
+    honest = world.save
+
+    async def slow(file: str, body: bytes) -> None:
+        await honest(file, body)
+        world.broker.commit_offset("g", "T", 0, QueueOffset(3))
+
+    world.save = slow  # type: ignore[method-assign]
+    world.broker.commit_offset("g", "T", 0, QueueOffset(2))
+    run(world.broker.save_offsets())
+    assert [event.action for event in world.events][2:] == ["CommitOffset", "CommitOffset"]

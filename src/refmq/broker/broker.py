@@ -25,6 +25,7 @@ from refmq.broker.topics import SendCreation, TopicTable
 from refmq.broker.transactions import Transactions
 from refmq.broker.world import Engine, World
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.step import Event
 from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
 from refmq.protocol.bodies.config import (
     DataVersion,
@@ -90,6 +91,7 @@ class Broker:
         self.store_host = store_host
         """This broker's address as records carry it."""
         self._saved_topics = state.topics
+        self._saved_offsets = state.offsets
         self.hold = PullHold()
         self.flow = FlowControl()
         self.stats = StatsTable()
@@ -189,7 +191,13 @@ class Broker:
             self.world.emit(step.event)
 
     async def save_offsets(self) -> None:
-        await self.world.save(OFFSETS_FILE, encode_body(self.state.offsets.body(), JsonStyle.FASTJSON))
+        """Writes the offsets down. A trace speaks of it only when they are still the same afterwards: then it may say
+        that everything committed so far is durable."""
+        saved = self.state.offsets
+        await self.world.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
+        if self.state.offsets is saved and saved is not self._saved_offsets:
+            self._saved_offsets = saved
+            self.world.emit(Event("PersistOffsets"))
 
     async def save_delay_offsets(self) -> None:
         await self.world.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))

@@ -329,10 +329,16 @@ class MessageStore(Protocol):
         """Does what is due: async flush, queue and index flush, checkpoint. Call it every 10 to 500 ms."""
         ...
 
-    async def clean(self, now_ms: TimestampMs, local_hour: int) -> int:
+    async def clean(self, now_ms: TimestampMs, local_hour: int | None) -> int:
         """Removes expired files, oldest first, and looks how full the disk is. Says how many log files went. Call it
-        every 10 s; `local_hour` (0..23) is compared with `delete_when`. Awaited because each removal is made durable
-        before the next one: a power loss must not bring back a file whose neighbour stays away."""
+        every 10 s; `local_hour` (0..23) is compared with `delete_when`, None means an operator who asks for it now.
+        Awaited because each removal is made durable before the next one: a power loss must not bring back a file whose
+        neighbour stays away."""
+        ...
+
+    async def clean_queues(self) -> None:
+        """Removes files of queues and index whose messages are all gone from the log. The last file of a queue stays:
+        only it says where the queue goes on."""
         ...
 
     # --- read ---------------------------------------------------------------------------------------------------

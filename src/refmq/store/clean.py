@@ -4,7 +4,7 @@
     above 90 %                                 puts are refused; files go whatever their age
     above 85 %                                 files go whatever their age (if `clean_forcibly`)
     above 75 %                                 expired files go at any hour
-    below                                      expired files go in the hours of `delete_when`
+    below                                      expired files go in the hours of `delete_when`, or when asked to
 
 A file is expired when it was not written for `file_reserved_ms`. Never the last file, never one that is not dispatched
 and durable, at most 10 in one run, and none behind one that stays: what is left of the log is always one piece. Every
@@ -66,9 +66,9 @@ def disk_pressure(parts: Parts) -> Pressure:
     )
 
 
-async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int, pressure: Pressure) -> int:
+async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int | None, pressure: Pressure) -> int:
     """Removes what may go from log, queues and index. Says how many files of the log went."""
-    due = local_hour in parts.config.delete_when or pressure.remove_expired or pressure.remove_any
+    due = local_hour is None or local_hour in parts.config.delete_when or pressure.remove_expired or pressure.remove_any
     removed = 0
     while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure):
         await expire_file(parts)
@@ -76,7 +76,7 @@ async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int, press
     if removed:
         # Not before the removals are durable: a file that a power loss brings back needs its units. Until then the
         # queues know by themselves that they begin later (`ConsumeQueue.min_at`).
-        await _follow_log_min(parts)
+        await follow_log_min(parts)
     return removed
 
 
@@ -100,7 +100,7 @@ async def expire_file(parts: Parts) -> None:
         parts.emit(Event("ExpireFile", a=base, b=parts.log.log_min))
 
 
-async def _follow_log_min(parts: Parts) -> None:
+async def follow_log_min(parts: Parts) -> None:
     """Queues and index forget what the log has lost."""
     log_min: PhysicalOffset = parts.log.log_min
     queues = tuple(parts.queues.values())

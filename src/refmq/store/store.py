@@ -29,7 +29,7 @@ from refmq.store.api import (
     RecoveryReport,
 )
 from refmq.store.append import Refused, ack_events, append_batch, append_message
-from refmq.store.clean import Pressure, disk_pressure, expire_files
+from refmq.store.clean import Pressure, disk_pressure, expire_files, follow_log_min
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.consume_queue import QUEUE_DIRECTORY
@@ -243,7 +243,10 @@ class ReferenceStore:
                 self._wants_checkpoint = False
                 await write_checkpoint(parts)
 
-    async def clean(self, now_ms: TimestampMs, local_hour: int) -> int:
+    async def clean_queues(self) -> None:
+        await follow_log_min(self.parts)
+
+    async def clean(self, now_ms: TimestampMs, local_hour: int | None) -> int:
         parts = self.parts
         self._pressure = disk_pressure(parts)
         try:

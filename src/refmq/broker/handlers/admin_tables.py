@@ -33,6 +33,9 @@ ON_SLAVE: Final = "Can't modify topic or subscription group from slave broker, p
 QUEUES_MAX: Final = 65_536
 """Queues of one topic; upstream takes any number, and then creates them on the way."""
 
+CLEANINGS_BY_HAND: Final = 20
+"""How often files are removed, 10 at a time, when an operator asks for it: DefaultMessageStore, 4.9.8."""
+
 KEPT_WITHOUT_CONFIG: Final = frozenset({SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC})
 """Topics whose queues stay although no topic configuration names them."""
 
@@ -99,6 +102,22 @@ def clean_unused_topic(broker: Broker, peer: Peer, command: RemotingCommand) -> 
     for name in sorted(stored):
         if name not in known and name not in KEPT_WITHOUT_CONFIG:
             broker.engine.store.delete_topic(name)
+    return done(command)
+
+
+@handles(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE)
+async def clean_expired_consumequeue(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Removes queue files whose messages are gone, except the last of each queue."""
+    await broker.engine.store.clean_queues()
+    return done(command)
+
+
+@handles(RequestCode.DELETE_EXPIRED_COMMITLOG)
+async def delete_expired_commitlog(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Removes expired files now, whatever the hour."""
+    for _ in range(CLEANINGS_BY_HAND):
+        if not await broker.engine.store.clean(broker.world.now_ms(), None):
+            break
     return done(command)
 
 
