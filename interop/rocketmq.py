@@ -176,7 +176,7 @@ class Clients:
     version: str
     folder: Path
 
-    def _command(self, jvm: tuple[str, ...], main: str, arguments: tuple[str, ...]) -> list[str]:
+    def command(self, jvm: tuple[str, ...], main: str, arguments: tuple[str, ...] = ()) -> list[str]:
         libraries = f"{programs(self.version)}:{class_path(CLIENTS[self.version])}"
         logs = (f"-Duser.home={self.folder}", f"-Drocketmq.client.logRoot={self.folder}/logs")
         return java(("-Xmx200m", *logs, *jvm), libraries, main, *arguments)
@@ -184,7 +184,7 @@ class Clients:
     def start(self, main: str, *arguments: str, jvm: tuple[str, ...] = ()) -> Child:
         """One of our programs of interop/java, running."""
         log = self.folder / f"{main}-{time.monotonic_ns()}.out"
-        return Child(self._command(jvm, main, arguments), log, make_home(self.folder / "home"))
+        return Child(self.command(jvm, main, arguments), log, make_home(self.folder / "home"))
 
     def run(self, main: str, *arguments: str, jvm: tuple[str, ...] = ()) -> list[str]:
         """The lines that one of our programs prints, run to its end. What the client library logs is left out."""
@@ -198,6 +198,6 @@ class Clients:
         """What an mqadmin command prints; it says its errors there too and always exits with 0."""
         log = self.folder / f"mqadmin-{arguments[0]}-{time.monotonic_ns()}.out"
         main = "org.apache.rocketmq.tools.command.MQAdminStartup"
-        child = Child(self._command(jvm, main, arguments), log, make_home(self.folder / "home"))
+        child = Child(self.command(jvm, main, arguments), log, make_home(self.folder / "home"))
         child.wait(PROGRAM_TIMEOUT_S)
         return child.output()

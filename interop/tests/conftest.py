@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from interop.artifacts import require_tools
+from interop.jvm import Jvm
 from interop.ours import OurNameserver
 from interop.rocketmq import Broker, Clients, Nameserver
+from interop.scene import Cluster, Scene, scene
 from refmq.errors import MissingTool
 
 VERSIONS = ("4.9.8", "5.3.3")
@@ -23,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--broker",
         choices=("ours", "real"),
         default="ours",
-        help="whom the clients of other languages are tried against; `real` shows that the cases themselves are right",
+        help="whom the clients are tried against; `real` shows that the cases themselves are right",
     )
     parser.addoption("--histories", type=int, default=300, help="how many differential histories of brokers to run")
 
@@ -62,3 +65,38 @@ def broker(folder: Path, ours: OurNameserver, real: Nameserver) -> Iterator[Brok
     """A real broker that is registered at both nameservers, so that their answers can be compared."""
     with Broker(folder / "broker", f"{ours.address};{real.address}", settings=EAGER) as started:
         yield started
+
+
+# Tests of clients: one cluster and one JVM of each version for all of them ------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def cluster(folder: Path, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """Two masters."""
+    with Cluster(folder / "cluster", real=pytestconfig.getoption("--broker") == "real") as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def jvms(clients: dict[str, Clients]) -> Iterator[dict[str, Jvm]]:
+    started: dict[str, Jvm] = {}
+    try:
+        for version in VERSIONS:
+            started[version] = Jvm(clients[version]).start()
+        yield started
+    finally:
+        for jvm in started.values():
+            jvm.stop()
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def on(request: pytest.FixtureRequest, cluster: Cluster, jvms: dict[str, Jvm], version: str) -> Iterator[Scene]:
+    """The scene of a test: clients of one version on the common cluster."""
+    tag = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
+    with scene(cluster, jvms[version], tag[-100:]) as current:
+        yield current
