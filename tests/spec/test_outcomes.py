@@ -181,7 +181,7 @@ def test_the_table_replaces_the_rows_that_ran_and_keeps_the_others(tmp_path: Pat
     verdict = judge(configuration(Expectation("ok")), Outcome(progress=Progress(7, 9000, 1234), seconds=3.4))
     write_table(readme, [verdict])
     text = readme.read_text()
-    assert "| `MCTurnstile` | ok | 1,234 | 7 | 3 s |" in text
+    assert "| `MCTurnstile` | ok | 1,234 | 7 | 3.4 s |" in text
     assert "| `MCOther` | ok | 5 | 2 | 1 s |" in text
     assert "MCGone" not in text
     assert text.startswith("before\n")

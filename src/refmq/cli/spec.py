@@ -364,7 +364,7 @@ def finish(verdicts: list[Verdict], counterexamples: Path | None, show: bool, as
         print_json([verdict_json(verdict, saved.get(verdict.configuration.name)) for verdict in verdicts])
     else:
         print_table(
-            ("configuration", "expected", "found", "distinct states", "depth", "seconds", ""),
+            ("configuration", "expected", "found", "distinct states", "depth", "seconds", "processor", ""),
             [
                 (
                     verdict.configuration.name,
@@ -373,6 +373,7 @@ def finish(verdicts: list[Verdict], counterexamples: Path | None, show: bool, as
                     f"{verdict.outcome.progress.distinct or verdict.outcome.progress.generated:,}",
                     verdict.outcome.progress.depth,
                     f"{verdict.outcome.seconds:.1f}",
+                    f"{verdict.outcome.cpu_seconds:.1f}",
                     "" if verdict.ok else "FAILED",
                 )
                 for verdict in verdicts
@@ -414,6 +415,7 @@ def verdict_json(verdict: Verdict, saved: str | None) -> dict[str, object]:
         "generated_states": outcome.progress.generated,
         "depth": outcome.progress.depth,
         "seconds": round(outcome.seconds, 1),
+        "cpu_seconds": round(outcome.cpu_seconds, 1),
         "coverage": outcome.coverage,
         "counterexample": history(steps_of(outcome, verdict.configuration.protocol), outcome.loop_to)
         if outcome.states

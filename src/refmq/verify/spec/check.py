@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 from refmq.verify.spec.actions import actions_of_next
 from refmq.verify.spec.catalogue import Configuration
+from refmq.verify.spec.plan import is_short, longest_first, recorded
 from refmq.verify.spec.tlc import DEFAULT_HEAP, Found, Outcome, Progress, Tlc, run_tlc
 
 COVERAGE_INTERVAL_MINUTES = 60  # only the statistics at the end are of interest
@@ -58,6 +59,7 @@ def run_configuration(
     configuration: Configuration,
     options: RunOptions,
     on_progress: Callable[[Progress], None] | None = None,
+    short_lived: bool = False,
 ) -> Verdict:
     """Run one configuration to its end."""
     outcome = run_tlc(
@@ -66,6 +68,7 @@ def run_configuration(
         configuration.path,
         arguments=tlc_arguments(configuration, options),
         heap=options.heap,
+        short_lived=short_lived,
         timeout_s=options.timeout_s or configuration.timeout_s,
         on_progress=on_progress,
     )
@@ -149,6 +152,7 @@ def run_all(
 ) -> Iterator[Verdict]:
     """Run the configurations, `jobs` at a time, and yield each verdict when it is there."""
     running: dict[str, Progress] = {}
+    known = recorded(configurations[0].path.parent / "README.md") if configurations else {}
 
     def one(configuration: Configuration) -> Verdict:
         def note(progress: Progress) -> None:
@@ -156,13 +160,13 @@ def run_all(
 
         running[configuration.name] = Progress()
         try:
-            return run_configuration(tlc, configuration, options, note)
+            return run_configuration(tlc, configuration, options, note, is_short(configuration, known))
         finally:
             running.pop(configuration.name, None)
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         waiting: set[Future[Verdict]] = {
-            pool.submit(one, configuration) for configuration in longest_first(configurations)
+            pool.submit(one, configuration) for configuration in longest_first(configurations, known)
         }
         try:
             while waiting:
@@ -174,8 +178,3 @@ def run_all(
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def longest_first(configurations: Iterable[Configuration]) -> list[Configuration]:
-    """Complete searches before those that stop at a violation, so that no long run is left alone at the end."""
-    return sorted(configurations, key=lambda configuration: (configuration.expect.kind != "ok", configuration.name))

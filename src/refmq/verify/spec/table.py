@@ -11,7 +11,7 @@ from refmq.verify.spec.check import Verdict
 
 BEGIN = "<!-- results: written by `refmq spec check --write-table` -->"
 END = "<!-- end of results -->"
-HEADER = ("configuration", "expected and found", "distinct states", "depth", "time")
+HEADER = ("configuration", "expected and found", "distinct states", "depth", "processor time")
 
 
 def write_table(readme: Path, verdicts: Sequence[Verdict]) -> None:
@@ -45,7 +45,7 @@ def row(verdict: Verdict) -> str:
             verdict.result,
             f"{progress.distinct:,}",
             str(progress.depth),
-            f"{verdict.outcome.seconds:.0f} s",
+            f"{verdict.outcome.cpu_seconds or verdict.outcome.seconds:.1f} s",
         )
     )
 

@@ -85,6 +85,8 @@ class Outcome:
     printed: list[str] = field(default_factory=list)
     """What the specification itself printed (PrintT)."""
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """What the run cost, whoever else was using the machine; 0 where the system does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,20 +168,30 @@ def run_tlc(
         try:
             assert process.stdout is not None
             outcome = read_output(process.stdout, on_progress)
-            code = process.wait()
+            code, cpu_seconds = wait_for(process)
         finally:
             timer.cancel()
             process.kill()
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
-    outcome.seconds = time.monotonic() - started
+    outcome.seconds, outcome.cpu_seconds = time.monotonic() - started, cpu_seconds
     if expired.is_set():
         outcome.found = Found.TIMEOUT
     elif outcome.found is Found.OK and code != 0:
         outcome.found = Found.ERROR
         outcome.errors.append(f"TLC ended with code {code}")
     return outcome
+
+
+def wait_for(process: subprocess.Popen[str]) -> tuple[int, float]:
+    """Wait for the end of a process: its exit code and the processor time that it took."""
+    try:
+        _, status, usage = os.wait4(process.pid, 0)
+    except (AttributeError, ChildProcessError):  # not on this system, or the timer has waited for it already
+        return process.wait(), 0.0
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_utime + usage.ru_stime
 
 
 @dataclass(frozen=True, slots=True)
