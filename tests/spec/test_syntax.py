@@ -84,6 +84,7 @@ def test_guards_are_dropped_comparisons_swapped_and_assignments_undone() -> None
         ("WalkIn", "swap", "inside < Coins"),
         ("WalkIn", "effect", "inside' = inside + 1"),
         ("WalkIn", "effect", 'log\' = Append(log, "in")'),
+        ("FairSpec", "fair", "WF_vars(Next)"),
     ]
 
 
@@ -140,4 +141,41 @@ def test_reasons_are_read_and_checked(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(UsageError, match=complaint):
             read_reasons(path)
-    assert KINDS == ("drop", "swap", "effect")
+    assert set(KINDS) == {"drop", "swap", "effect", "update", "then", "else", "fair"}
+
+
+def test_conditions_and_parts_of_updates_are_mutated() -> None:
+    body = (
+        "A ==\n  /\\ x' = [x EXCEPT !.a = IF On THEN 1 ELSE 2, ![y].b = @ + 1]\n"
+        "  /\\ y' = IF y = 1 THEN 4 ELSE 5\nOn == TRUE\nNext == A"
+    )
+    found = mutants_of(module(body), ["update", "then", "else"])
+    assert sorted(named(found)) == [
+        ("A", "else", "On"),
+        ("A", "then", "On"),
+        ("A", "update", "!.a = IF On THEN 1 ELSE 2"),
+        ("A", "update", "![y].b = @ + 1"),
+    ]
+    (part,) = [one for one in found if one.original == "![y].b = @ + 1"]
+    assert "![y].b = @    ]" in part.apply(module(body))
+
+
+def test_a_single_update_and_a_comparison_as_condition_have_their_mutants_already() -> None:
+    body = "A == x' = [x EXCEPT ![1] = IF y = 1 THEN 2 ELSE 3]\nNext == A"
+    assert {mutant.kind for mutant in mutants_of(module(body))} == {"effect", "swap"}
+
+
+def test_every_fairness_condition_is_dropped_once() -> None:
+    body = (
+        "A == x' = 1\nB(i) == y' = i\nNext == A \\/ B(1)\nSpec == x = 0 /\\ [][Next]_<<x, y>>\n"
+        "Fair == WF_x(A) /\\ \\A i \\in {1} : SF_y(B(i))\nFairSpec == Spec /\\ Fair"
+    )
+    assert named(mutants_of(module(body), ["fair"])) == [
+        ("Fair", "fair", "WF_x(A)"),
+        ("Fair", "fair", "\\A i \\in {1} : SF_y(B(i))"),
+    ]
+
+
+def test_what_a_model_bounds_is_left_alone() -> None:
+    body = "Room == TRUE\nMay(k) == TRUE\nA == Room /\\ May(1) /\\ x < 3 /\\ x' = 1\nNext == A"
+    assert named(mutants_of(module(body), ["drop"])) == [("A", "drop", "x < 3")]

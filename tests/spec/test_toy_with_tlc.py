@@ -14,7 +14,7 @@ from refmq.cli.spec import command
 from refmq.errors import CheckFound, MissingTool, UsageError
 from refmq.tools.jdk import find_java
 from refmq.tools.tlc import find_tlc_jar
-from refmq.verify.spec.tlc import find_tlc
+from refmq.verify.spec.tlc import Outcome, find_tlc, run_tlc
 
 TOY = Path(__file__).parent / "toy"
 
@@ -76,6 +76,32 @@ def test_mutants_are_killed_or_need_a_reason(tmp_path: Path) -> None:
     output, error = spec("mutate", "Turnstile", "--only", "WalkIn", "--kind", "drop", folder=tmp_path)
     assert error is None
     assert "paid <= Coins implies it" in output
+
+
+def test_verdicts_are_kept_until_what_they_depend_on_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "spec"
+    shutil.copytree(TOY, folder)
+    mutate = ("mutate", "Turnstile", "--only", "InsertCoin", "--kind", "swap")
+    first, _ = spec(*mutate, folder=folder)
+    kept = tmp_path / "build" / "mutants" / "Turnstile.jsonl"
+    count = len(kept.read_text().splitlines())
+    assert count >= 2
+    with kept.open("a") as file:
+        file.write('{"key": "cut off')  # what a run leaves that was killed while it wrote
+    started: list[Path] = []
+
+    def count_run(tlc: object, module: Path, config: Path, **options: object) -> Outcome:
+        started.append(config)
+        return run_tlc(tlc, module, config, **options)  # type: ignore[arg-type]  # handed on as they came
+
+    monkeypatch.setattr("refmq.verify.spec.judging.run_tlc", count_run)
+    again, _ = spec(*mutate, folder=folder)
+    assert (again, started) == (first, [])
+    config = folder / "MCTurnstile.cfg"
+    config.write_text(config.read_text() + "\n")
+    third, _ = spec(*mutate, folder=folder)
+    assert third == first
+    assert {path.name for path in started} == {"MCTurnstile.cfg"}
 
 
 def test_a_trace_is_followed_to_its_end_or_to_the_event_that_does_not_fit(

@@ -16,7 +16,8 @@ from refmq.verify.spec.actions import actions_of_next
 from refmq.verify.spec.catalogue import Configuration, Profile, find_configurations, find_spec_dir, protocols
 from refmq.verify.spec.check import RunOptions, Verdict, run_all
 from refmq.verify.spec.counterexample import history, render, steps_of
-from refmq.verify.spec.mutants import KINDS, Fate, judge_mutants, mutants_of, read_reasons
+from refmq.verify.spec.judging import Fate, judge_mutants
+from refmq.verify.spec.mutants import KINDS, mutants_of, read_reasons
 from refmq.verify.spec.table import write_table
 from refmq.verify.spec.tlc import DEFAULT_HEAP, Progress, find_tlc
 from refmq.verify.spec.traces import validate_trace
@@ -197,6 +198,7 @@ def trace(
 @click.option("--every", type=click.IntRange(1), default=1, help="Only every N-th mutant, always the same ones.")
 @click.option("--only", default="", help="Only mutants of this definition.")
 @click.option("--dry-run", is_flag=True, help="List the mutants without running them.")
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep the verdicts of earlier runs (build/mutants/).")
 @spec_dir_option
 @jar_option
 @jobs_option
@@ -208,6 +210,7 @@ def mutate(
     every: int,
     only: str,
     dry_run: bool,
+    no_cache: bool,
     spec_dir: Path | None,
     jar: Path | None,
     jobs: int,
@@ -231,7 +234,8 @@ def mutate(
     reasons = read_reasons(folder / "mutants" / f"{protocol}.toml")
     counter = MutantCounter(len(mutants), quiet=as_json)
     options = RunOptions(timeout_s=timeout_s)
-    fates = judge_mutants(find_tlc(jar), folder, spec, mutants, judges, options, jobs, counter.count)
+    cache = None if no_cache else folder.parent / "build" / "mutants" / f"{protocol}.jsonl"
+    fates = judge_mutants(find_tlc(jar), spec, mutants, judges, options, jobs, counter.count, cache)
     counter.clear()
     complete = every == 1 and not only and not kinds
     report_mutants(protocol, fates, reasons, complete, as_json)

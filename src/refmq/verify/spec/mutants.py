@@ -1,33 +1,31 @@
 r"""Mutants: the specification with one guard missing or one comparison turned, and whether anything notices.
 
-Three kinds, made from every definition that `Next` reaches:
+Made from every definition that `Next` reaches, and the last kind from what `FairSpec` adds to it:
 
 | kind   | what is changed                                                     | example                          |
 |--------|---------------------------------------------------------------------|----------------------------------|
 | drop   | one conjunct that does not speak of the next state becomes TRUE     | `/\ flushed >= end` is gone      |
 | swap   | one comparison is turned into its neighbour                         | `<` to `<=`, `=` to `#`          |
 | effect | one `x' = e` becomes `x' = x`                                       | a forgotten assignment           |
+| update | one of several `!.f = e` in an EXCEPT becomes `!.f = @`             | a forgotten part of one          |
+| then   | a condition of IF that is no comparison becomes TRUE                | a switch that is always on       |
+| else   | ... becomes FALSE                                                   | ... or off                       |
+| fair   | one conjunct with WF_ or SF_ becomes TRUE                           | an action that need not happen   |
 
-A mutant is killed when a configuration marked `mutants: yes` no longer ends as it expects. Survivors are explained in
-spec/mutants/X.toml, one entry each; a survivor without a reason, and a reason without its survivor, are failures.
+A conjunct that only names a definition whose body is TRUE is left alone: a model bounds itself by giving it another
+body. `judging` finds out what becomes of the mutants. Survivors are explained in spec/mutants/X.toml, one entry each; a
+survivor without a reason, and a reason without its survivor, are failures.
 """
 
 from __future__ import annotations
 
-import re
-import shutil
-import tempfile
-import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from refmq.errors import CheckFound, UsageError
+from refmq.errors import UsageError
 from refmq.verify.spec.actions import is_group
-from refmq.verify.spec.catalogue import Configuration, read_configuration
-from refmq.verify.spec.check import RunOptions, judge, tlc_arguments
 from refmq.verify.spec.syntax import (
     Definition,
     Node,
@@ -36,11 +34,9 @@ from refmq.verify.spec.syntax import (
     read_expression,
     speaks_of_next_state,
 )
-from refmq.verify.spec.tlc import Found, Tlc, run_tlc
 
-MUTANT_TIMEOUT_S = 300  # a mutant that takes longer lets the model grow without end (or the machine is very busy)
-MUTANT_HEAP = "1g"
-KINDS = ("drop", "swap", "effect")
+KINDS = ("drop", "swap", "effect", "update", "then", "else", "fair")
+FAIRNESS = ("WF_", "SF_")
 SWAPS = {
     "=": "#",
     "#": "=",
@@ -87,26 +83,13 @@ class Mutant:
         return text[: self.start] + self.replacement + padding + "\n" * old.count("\n") + text[self.end :]
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """What became of a mutant: the configuration and the finding that killed it, or nothing."""
-
-    mutant: Mutant | None
-    killed_by: str = ""
-    finding: str = ""
-    broken: bool = False
-    """It does not parse: a fault of this tool, not a finding."""
-
-
 def mutants_of(text: str, kinds: Sequence[str] = KINDS) -> list[Mutant]:
     """Every mutant of a specification, in the order of its lines."""
     definitions = definitions_of(text)
     seen: dict[tuple[str, str, str], int] = {}
     found = []
-    for name in reached_from("Next", definitions):
+    for name in mutated_definitions(definitions):
         definition = definitions[name]
-        if name == "Next" or is_group(definition, definitions):
-            continue
         try:
             root = read_expression(definition)
         except ValueError as error:
@@ -116,8 +99,8 @@ def mutants_of(text: str, kinds: Sequence[str] = KINDS) -> list[Mutant]:
                 continue
             start, end = definition.tokens[first].start, definition.tokens[last].end
             original = " ".join(text[start:end].split())
-            if kind == "swap":
-                original = original_of_swap(text, definition, root, first)
+            if kind in ("swap", "update"):
+                original = whole_of_part(text, definition, root, first)
             seen[name, kind, original] = seen.get((name, kind, original), 0) + 1
             line = definition.tokens[first].line + 1
             found.append(
@@ -126,12 +109,25 @@ def mutants_of(text: str, kinds: Sequence[str] = KINDS) -> list[Mutant]:
     return sorted(found, key=lambda mutant: (mutant.line, mutant.start, mutant.kind))
 
 
-def original_of_swap(text: str, definition: Definition, root: Node, operator: int) -> str:
-    """The whole comparison of which the operator is a part."""
+def mutated_definitions(definitions: dict[str, Definition]) -> list[str]:
+    """What `Next` reaches, without the definitions that only list actions; and the fairness conditions."""
+    steps = reached_from("Next", definitions)
+    actions = [name for name in steps if name != "Next" and not is_group(definitions[name], definitions)]
+    fair = [name for name in reached_from("FairSpec", definitions) if name not in steps]
+    return actions + [name for name in fair if any(is_fairness(token.text) for token in definitions[name].tokens)]
+
+
+def is_fairness(text: str) -> bool:
+    return text.startswith(FAIRNESS)
+
+
+def whole_of_part(text: str, definition: Definition, root: Node, part: int) -> str:
+    """The whole comparison or update of which a token is the operator or the first one of the new value."""
     for node in nodes(root):
-        if node.kind == "compare" and node.operator == operator:
+        is_swap = node.kind == "compare" and node.operator == part
+        if is_swap or (node.kind == "update" and node.children[-1].first == part):
             return " ".join(text[definition.tokens[node.first].start : definition.tokens[node.last].end].split())
-    raise AssertionError("a swap without its comparison")
+    raise AssertionError("a part without its whole")
 
 
 def nodes(root: Node) -> Iterator[Node]:
@@ -159,10 +155,19 @@ def changes(
         is_assignment = definition.tokens[node.operator].text == "=" and len(left) == 2 and left[1].text == "'"
         return left[0].text if is_assignment else ""
 
+    def bounds_the_model(node: Node) -> bool:
+        """`Room` or `MayHappen(kind)`, where the specification says `Room == TRUE`: MCX puts its bounds there."""
+        named = definitions.get(definition.tokens[node.first].text)
+        calls = definition.tokens[node.last].text == ")" or node.first == node.last
+        return node.kind == "other" and calls and named is not None and [t.text for t in named.tokens] == ["TRUE"]
+
     for node in nodes(root):
         if node.kind == "and":
             for child in node.children:
-                if not primed(child) and child.kind != "and":
+                texts = [token.text for token in definition.tokens[child.first : child.last + 1]]
+                if any(map(is_fairness, texts)):
+                    yield "fair", child.first, child.last, "TRUE"
+                elif not primed(child) and child.kind != "and" and not bounds_the_model(child):
                     yield "drop", child.first, child.last, "TRUE"
         elif node.kind == "compare" and not node.binder:
             operator = definition.tokens[node.operator].text
@@ -171,6 +176,13 @@ def changes(
                 yield "effect", node.first, node.last, f"{variable}' = {variable}"
             elif operator in SWAPS and not primed(node.children[0]):
                 yield "swap", node.operator, node.operator, SWAPS[operator]
+        elif node.kind == "if" and node.children[0].kind != "compare":
+            condition = node.children[0]
+            yield "then", condition.first, condition.last, "TRUE"
+            yield "else", condition.first, condition.last, "FALSE"
+        updates = [child for child in node.children if child.kind == "update"]
+        for child in updates if len(updates) > 1 else ():
+            yield "update", child.children[-1].first, child.last, "@"
 
 
 def read_reasons(path: Path) -> dict[tuple[str, str, str, int], str]:
@@ -193,79 +205,3 @@ def read_reasons(path: Path) -> dict[tuple[str, str, str, int], str]:
             raise UsageError(f"{path}: survivor {number} has an empty reason or an unknown kind")
         reasons[key] = reason
     return reasons
-
-
-def judge_mutant(
-    tlc: Tlc,
-    spec_dir: Path,
-    spec: Path,
-    mutant: Mutant | None,
-    configurations: Sequence[Configuration],
-    options: RunOptions,
-) -> Fate:
-    """Run the configurations on a mutant (None: the original) until one of them does not end as it expects."""
-    with tempfile.TemporaryDirectory(prefix="refmq-mutant-") as folder_name:
-        folder = Path(folder_name)
-        for path in (*spec_dir.glob("*.tla"), *(configuration.path for configuration in configurations)):
-            shutil.copy(path, folder)
-        if mutant is not None:
-            (folder / spec.name).write_text(mutant.apply(spec.read_text()))
-        for configuration in configurations:
-            copy = read_configuration(folder / configuration.path.name)
-            outcome = run_tlc(
-                tlc,
-                copy.module,
-                copy.path,
-                arguments=tlc_arguments(copy, options),
-                heap=MUTANT_HEAP,
-                short_lived=True,
-                timeout_s=options.timeout_s or MUTANT_TIMEOUT_S,
-            )
-            if outcome.found is Found.ERROR and no_finding(outcome.errors):
-                return Fate(mutant, configuration.name, " ".join(outcome.errors)[:200], broken=True)
-            verdict = judge(copy, outcome)
-            if not verdict.ok and (outcome.found is not Found.TIMEOUT or mutant is None):
-                return Fate(mutant, configuration.name, verdict.reason[:200])
-    return Fate(mutant)
-
-
-def no_finding(errors: Sequence[str]) -> bool:
-    """Whether TLC failed without having evaluated anything: the text does not parse, or Java itself gave up.
-
-    An error while a mutant is evaluated (a value outside of a function's domain) is a finding, and kills it.
-    """
-    unparsable = re.compile(r"Parsing or semantic analysis failed|\*\*\* Errors|Lexical error|OutOfMemory")
-    return any(map(unparsable.search, errors)) or all(error.startswith("TLC ended with code") for error in errors)
-
-
-def judge_mutants(
-    tlc: Tlc,
-    spec_dir: Path,
-    spec: Path,
-    mutants: Sequence[Mutant],
-    configurations: Sequence[Configuration],
-    options: RunOptions,
-    jobs: int,
-    on_fate: Callable[[Fate], None] | None = None,
-) -> list[Fate]:
-    """The fate of every mutant, in the order given. The original has to pass first; the quickest judge comes first."""
-    seconds: dict[str, float] = {}
-
-    def pass_original(configuration: Configuration) -> Fate:
-        begin = time.monotonic()
-        fate = judge_mutant(tlc, spec_dir, spec, None, [configuration], options)
-        seconds[configuration.name] = time.monotonic() - begin
-        return fate
-
-    def one(mutant: Mutant) -> Fate:
-        fate = judge_mutant(tlc, spec_dir, spec, mutant, judges, options)
-        if on_fate is not None:
-            on_fate(fate)
-        return fate
-
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        for original in pool.map(pass_original, configurations):
-            if original.killed_by:
-                raise CheckFound(f"without any mutation {original.killed_by} fails: {original.finding}")
-        judges = sorted(configurations, key=lambda configuration: seconds[configuration.name])
-        return list(pool.map(one, mutants))

@@ -74,7 +74,7 @@ class Definition:
 class Node:
     """A part of an expression: tokens first..last of its definition."""
 
-    kind: str  # "and", "or", "compare", or "other"
+    kind: str  # "and", "or", "compare", "if", "update" or "other"
     first: int
     last: int
     children: list[Node] = field(default_factory=list)
@@ -302,7 +302,7 @@ class ExpressionReader:
         for word in words:
             self.expect(word)
             children.append(self.expression())
-        return Node("other", first, self.at - 1, children)
+        return Node("if", first, self.at - 1, children)
 
     def expect(self, text: str) -> None:
         if self.text() != text:
@@ -383,14 +383,17 @@ class ExpressionReader:
     def updates(self) -> Iterator[Node]:
         """`![a].b = e, ![c] = f`: what is behind the `=` are expressions, the `=` are not comparisons."""
         while self.text() == "!":
+            first = self.at
             self.at += 1
+            parts = []
             while self.text() in {"[", "."}:
                 if self.text() == "[":
-                    yield self.brackets()
+                    parts.append(self.brackets())
                 else:
                     self.at += 2
             self.expect("=")
-            yield self.expression()
+            parts.append(self.expression())
+            yield Node("update", first, self.at - 1, parts)
             if self.text() == ",":
                 self.at += 1
 
