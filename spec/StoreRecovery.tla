@@ -149,6 +149,11 @@ AllDispatched == RecordsIn(cell, dispatched, wrote) = {}
 LogTailDurable == \A p \in Position : p >= wrote => disk[p] = cell[p]
 QueueTailDurable(q) == \A i \in UnitNumber : i >= ends[q] => unitDisk[q][i] = unit[q][i]
 
+\* What a model bounds by definitions of its own: how much is sent, how often something fails, where files end early.
+MaySend == TRUE
+MayFail == TRUE
+RollsAt(p) == p # FileStart(p)
+
 Init ==
     /\ mode = "down"
     /\ cell = Nothing /\ disk = Nothing /\ first = 0
@@ -170,6 +175,7 @@ Init ==
 \* for the blank record that closes the file.                                                       append_message
 AppendMessage(q) ==
     /\ mode = "serving"
+    /\ MaySend
     /\ wrote < LogSize
     /\ ~LastOfFile(wrote)
     /\ cell' = [cell EXCEPT ![wrote] = [m |-> sent + 1, q |-> q, o |-> NextOffset(q)]]
@@ -183,7 +189,7 @@ AppendMessage(q) ==
 \* The last position of a file is kept for it; a large record may not fit before that.                    roll_file
 RollFile ==
     /\ mode = "serving"
-    /\ wrote # FileStart(wrote)
+    /\ RollsAt(wrote)
     /\ cell' = [cell EXCEPT ![wrote] = Blank]
     /\ wrote' = FileEnd(wrote)
     /\ UNCHANGED <<mode, disk, first, flushed, queueVars, ends, dispatched, indexVars, ckpt, abort, clean, valid, cut,
@@ -438,6 +444,7 @@ StillPromised == IF SyncFlush THEN promised ELSE promised \cap (gone \cup Messag
 
 \* The process dies. Everything written survives; a record that was just being written may be there in half.
 ProcessCrash ==
+    /\ MayFail
     /\ mode # "down"
     /\ \E half \in BOOLEAN :
           /\ half => mode = "serving" /\ wrote < LogSize /\ ~LastOfFile(wrote)
@@ -449,6 +456,7 @@ ProcessCrash ==
 
 \* The power fails, in whatever state the store is: any subset of what was not durable is lost.
 PowerLoss ==
+    /\ MayFail
     /\ mode # "down" \/ LogDirty # {} \/ unit # unitDisk \/ index # indexDisk
     /\ \E loss \in Losses :
           /\ cell' = AfterLoss(loss)
@@ -467,6 +475,7 @@ PowerLoss ==
 \* The disk refuses a flush of the log. RocketMQ writes a line into its log and moves the flushed position on.
 \* Repaired: the store stops; nobody knows which of the pages are on the disk.
 FailFlush ==
+    /\ MayFail
     /\ mode = "serving"
     /\ flushed < wrote
     /\ IF FsyncFailureStops
@@ -484,6 +493,7 @@ FailFlush ==
 \* An operator removes the queues of a store that was stopped cleanly, and the checkpoint with them, to have them
 \* rebuilt.
 RemoveQueues ==
+    /\ MayFail
     /\ mode = "down"
     /\ ~abort
     /\ \E q \in Queue : queueFiles[q] > 0

@@ -77,11 +77,11 @@ Aside(t, n)      == [Rec("aside", t) EXCEPT !.asked = n]
 HalfPos(h) == CHOOSE p \in 1..Len(log) : log[p].kind = "half" /\ log[p].off = h
 OpPos(o)   == CHOOSE p \in 1..Len(log) : log[p].kind = "op" /\ log[p].off = o
 
-HalvesOf(t)   == {p \in Positions("half") : log[p].tx = t}
-FinalsOf(t)   == {p \in Positions("final") : log[p].tx = t}
-Delivered(t)  == FinalsOf(t) # {}
-SetAside(t)   == \E p \in Positions("aside") : log[p].tx = t
-HasOp(h)      == \E p \in Positions("op") : log[p].half = h
+HalvesOf(t)   == {p \in 1..Len(log) : log[p].kind = "half" /\ log[p].tx = t}
+FinalsOf(t)   == {p \in 1..Len(log) : log[p].kind = "final" /\ log[p].tx = t}
+Delivered(t)  == \E p \in 1..Len(log) : log[p].kind = "final" /\ log[p].tx = t
+SetAside(t)   == \E p \in 1..Len(log) : log[p].kind = "aside" /\ log[p].tx = t
+HasOp(h)      == \E p \in 1..Len(log) : log[p].kind = "op" /\ log[p].half = h
 
 \* What a broker that remembers finished messages knows: final, or decided and with or soon with an op.
 Finished(t)   == Delivered(t) \/ \E p \in HalvesOf(t) : HasOp(log[p].off) \/ log[p].off \in pendingOps
@@ -115,7 +115,13 @@ OpPrefix == CHOOSE n \in round.o0..(Count("op") + 1) :
                /\ \A o \in round.o0..(n - 1) : o \in round.done
                /\ n \notin round.done
 
-Happens(kind) == happened' = [happened EXCEPT ![kind] = @ + 1]
+\* What a model bounds by definitions of its own: how long the log gets, how often each fault happens, what is flushed.
+Room            == TRUE
+MayHappen(kind) == TRUE
+FlushEnds       == (flushed + 1)..Len(log)
+
+Store(record) == Room /\ log' = Append(log, record)
+Happens(kind) == MayHappen(kind) /\ happened' = [happened EXCEPT ![kind] = @ + 1]
 
 ------------------------------------------------------------------------------
 Init == /\ log = <<>>
@@ -137,14 +143,14 @@ Init == /\ log = <<>>
 \* The producer sends its half message and the broker stores it. The answer may be lost: then the producer
 \* does not know where the half message is, and sends again.                                    send_half
 SendHalf(t, answered) ==
+    /\ Happens("send")
     /\ t \notin dead
     /\ decision[t] = "none"
     /\ known[t] = {}
-    /\ log' = Append(log, Half(t, 0, 0, 0))
+    /\ Store(Half(t, 0, 0, 0))
     /\ known' = IF answered
                 THEN [known EXCEPT ![t] = {[half |-> Count("half") + 1, pos |-> Len(log) + 1]}]
                 ELSE known
-    /\ Happens("send")
     /\ UNCHANGED <<flushed, progress, saved, round, pendingOps, young, decision, dead, netVars>>
 
 \* The producer has run its local transaction and tells the broker, one-way.                 local_decide
@@ -191,7 +197,7 @@ TakeDecision(m) ==
     THEN UNCHANGED <<log, pendingOps>>
     ELSE /\ pendingOps' = pendingOps \cup {m.half}
          /\ IF m.decision = "commit" /\ ~Refused(m)
-            THEN log' = Append(log, Final(log[m.pos].tx, m.half, m.pos))
+            THEN Store(Final(log[m.pos].tx, m.half, m.pos))
             ELSE UNCHANGED log
 
 \* The broker reads a decision.                                                            end_transaction
@@ -205,7 +211,7 @@ EndTransaction(m) ==
 \* between the final message and its op.                                                          write_op
 WriteOp(h) ==
     /\ h \in pendingOps
-    /\ log' = Append(log, Op(h))
+    /\ Store(Op(h))
     /\ pendingOps' = pendingOps \ {h}
     /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars, happened>>
 
@@ -252,7 +258,7 @@ HalfDiscard ==
     /\ AtHalf
     /\ ~Passed
     /\ TooOften
-    /\ log' = Append(log, Aside(Current.tx, Current.asked))
+    /\ Store(Aside(Current.tx, Current.asked))
     /\ round' = [round EXCEPT !.i = @ + 1]
     /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
@@ -266,10 +272,10 @@ HalfImmune ==
        THEN /\ round' = [round EXCEPT !.i = @ + 1, !.remove = @ \ OriginalOp,
                                       !.done = @ \cup {r.op : r \in OriginalOp}]
             /\ UNCHANGED log
-       ELSE /\ log' = Append(log, Half(Current.tx,
-                                       IF CountRealChecks THEN Current.checks ELSE Current.checks + 1,
-                                       Current.asked,
-                                       IF Current.half # 0 THEN Current.half ELSE round.i))
+       ELSE /\ Store(Half(Current.tx,
+                          IF CountRealChecks THEN Current.checks ELSE Current.checks + 1,
+                          Current.asked,
+                          IF Current.half # 0 THEN Current.half ELSE round.i))
             /\ round' = [round EXCEPT !.i = @ + 1]
     /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
@@ -279,7 +285,7 @@ HalfRenewAndCheck ==
     /\ Examined
     /\ ~IsYoung
     /\ NeedCheck
-    /\ log' = Append(log, Half(Current.tx, Current.checks + 1, Current.asked + 1, Current.half))
+    /\ Store(Half(Current.tx, Current.checks + 1, Current.asked + 1, Current.half))
     /\ checkNet' = checkNet \cup {[tx |-> Current.tx, half |-> Count("half") + 1, pos |-> Len(log) + 1]}
     /\ round' = [round EXCEPT !.i = @ + 1]
     /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, endNet, happened>>
@@ -299,9 +305,9 @@ RoundFinish ==
 
 \* An error ends the round; what it did stays, its progress is not stored.                     round_abort
 RoundAbort ==
+    /\ Happens("abort")
     /\ round.on
     /\ round' = Idle
-    /\ Happens("abort")
     /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars>>
 
 \* The offset file is written, every five seconds.                                         persist_progress
@@ -313,8 +319,7 @@ PersistProgress ==
 
 \* The log is flushed up to a position.                                                           flush_log
 FlushLog(upTo) ==
-    /\ flushed < upTo
-    /\ upTo <= Len(log)
+    /\ upTo \in FlushEnds
     /\ flushed' = upTo
     /\ UNCHANGED <<log, progress, saved, round, pendingOps, young, producerVars, netVars, happened>>
 
@@ -322,28 +327,28 @@ FlushLog(upTo) ==
 (* The environment *)
 
 LoseEnd(m) ==
+    /\ Happens("loss")
     /\ m \in endNet
     /\ endNet' = endNet \ {m}
-    /\ Happens("loss")
     /\ UNCHANGED <<brokerVars, young, producerVars, checkNet>>
 
 DuplicateEnd(m) ==
+    /\ Happens("dup")
     /\ m \in endNet
     /\ TakeDecision(m)
-    /\ Happens("dup")
     /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars>>
 
 LoseCheck(c) ==
+    /\ Happens("loss")
     /\ c \in checkNet
     /\ checkNet' = checkNet \ {c}
-    /\ Happens("loss")
     /\ UNCHANGED <<brokerVars, young, producerVars, endNet>>
 
 \* A producer dies. Its decisions are safe in its database, but nobody answers for them any more.
 ProducerDeath(t) ==
+    /\ Happens("death")
     /\ t \notin dead
     /\ dead' = dead \cup {t}
-    /\ Happens("death")
     /\ UNCHANGED <<brokerVars, young, decision, known, netVars>>
 
 ImmunityOver(t) ==
@@ -354,20 +359,20 @@ ImmunityOver(t) ==
 \* After either crash the broker knows only its log and its offset file. Decisions and check-backs that are
 \* under way stay: a client may hold them back for as long as it likes.
 ProcessCrash ==
+    /\ Happens("crash")
     /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
     /\ round' = Idle
     /\ pendingOps' = {}
-    /\ Happens("crash")
     /\ UNCHANGED <<log, flushed, saved, young, producerVars, netVars>>
 
 PowerLoss(kept) ==
+    /\ Happens("power")
     /\ kept \in flushed..Len(log)
     /\ log' = SubSeq(log, 1, kept)
     /\ flushed' = kept
     /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
     /\ round' = Idle
     /\ pendingOps' = {}
-    /\ Happens("power")
     /\ UNCHANGED <<saved, young, producerVars, netVars>>
 
 ------------------------------------------------------------------------------
