@@ -2,7 +2,8 @@
 
     python -m conformance.mutants.trial '{"module": ..., "number": 3}' ...
 
-prints one JSON line: whether it was caught, by which promise, after how many histories and seconds.
+prints one JSON line: whether it was caught, by which promise, after how many histories and seconds. With `--save FILE`
+the history that caught it is made as short as it can be and written there: a regression, or a killer for `seeded`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _outcomes(first_seed: int, steps: int, histories: list[Path]) -> Iterator[tu
     from conformance.store.runner import run_history
 
     for path in histories:
-        yield path.name, _broken(run_history, History.from_json(json.loads(path.read_text())["history"]))
+        yield str(path), _broken(run_history, History.from_json(json.loads(path.read_text())["history"]))
     seed = first_seed
     while True:
         yield str(seed), _broken(run_history, generate.history(seed, steps))
@@ -72,6 +73,27 @@ def _broken(run_history: Any, history: Any) -> list[str]:
         signal.alarm(0)
 
 
+def save_shrunk(name: str, steps: int, path: Path) -> None:
+    """Writes the shortest form of a history that breaks a promise: that of a seed, or that of a file."""
+    from conformance.base import saved_text
+    from conformance.store import generate
+    from conformance.store.history import History
+    from conformance.store.runner import run_history
+    from conformance.store.shrink import shrink
+
+    if name.isdigit():
+        history = generate.history(int(name), steps)
+    else:
+        history = History.from_json(json.loads(Path(name).read_text())["history"])
+    promise = _broken(run_history, history)[0].partition(":")[0]
+
+    def is_broken(candidate: History) -> bool:
+        return any(violation.startswith(promise) for violation in _broken(run_history, candidate))
+
+    small = shrink(history, is_broken)
+    path.write_text(saved_text("store", small.to_json(), _broken(run_history, small)[0]))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("mutant", help="JSON: module and number, or module, old and new")
@@ -79,6 +101,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--history", type=Path, action="append", default=[])
+    parser.add_argument("--save", type=Path)
     options = parser.parse_args()
     mutant = json.loads(options.mutant)
     if "number" in mutant:
@@ -91,6 +114,8 @@ def main() -> int:
         outcome = trial(
             seconds=options.seconds, first_seed=options.seed, steps=options.steps, histories=options.history
         )
+        if options.save is not None and outcome["caught"]:
+            save_shrunk(outcome["history"], options.steps, options.save)
     except LookupError as error:
         outcome = {"caught": False, "by": str(error), "history": "", "tried": 0, "seconds": 0.0, "stale": True}
     except Exception as error:  # the mutant does not even import

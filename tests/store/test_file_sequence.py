@@ -87,6 +87,36 @@ def test_empty_files_are_found_and_go_with_the_truncation() -> None:
     assert disk.list("a/b") == ("00000000000000000000", "00000000000000000100")
 
 
+def test_a_first_file_without_its_size_gets_it_and_its_name_is_never_missing() -> None:
+    disk = new_disk()
+    disk.put_contents({"a/b/00000000000000000200": b""})
+    for effect in range(10):
+        crashing = disk.copy()
+        crashing.crash_at(effect)
+        files = sequence(crashing)
+        files.load()
+        try:
+            files.truncate(200)
+        except SimulatedCrash:
+            assert crashing.after_process_crash().list("a/b") == ("00000000000000000200",)
+        else:
+            break
+    assert effect > 1
+    assert (files.bases, files.wrote, files.room) == ([200], 200, 100)
+    crashing.cancel_faults()
+    files.append(b"x")
+    assert crashing.info("a/b/00000000000000000200").size_bytes == 100
+
+
+def test_a_last_file_that_was_never_written_can_go() -> None:
+    disk = new_disk()
+    files = filled(disk, 100)
+    files.add_file(100)
+    assert files.remove_unused_last()
+    assert not files.remove_unused_last()
+    assert (files.bases, files.wrote, files.room) == ([0], 100, 0)
+
+
 @pytest.mark.parametrize("position", [0, 1, 99, 100, 101, 250, 300])
 def test_truncation_zeroes_what_follows_and_removes_later_files(position: int) -> None:
     disk = new_disk()

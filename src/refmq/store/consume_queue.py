@@ -210,6 +210,8 @@ class ConsumeQueue:
             self.remove()
             return cut
         cut = self.files.truncate(queue_offset * QUEUE_UNIT_BYTES)
+        if self.files.remove_unused_last():
+            cut += self.files.file_bytes  # 4.9.8 takes the zeros at the begin of such a file for a unit
         self.files.flushed = self.files.wrote
         if self.ext is not None:
             self.ext.recover(self._last_ext_address())

@@ -241,19 +241,37 @@ class FileSequence:
             cut += self.file_bytes
         if self.holds(position):
             cut += self.zero_from(position)
+            self._make_whole(self.base_of(position))
         self.wrote = position
         self.flushed = min(self.flushed, position)
         return cut
 
     def remove_last_behind(self, position: int) -> bool:
-        """Removes the last file if nothing of it is before `position`; an empty one also if it begins there."""
+        """Removes the last file if it begins behind `position`. One that begins there stays if it is whole, or the only
+        one: its name says where the run begins."""
         if not self.bases or self.bases[-1] < position:
             return False
         last = self.bases[-1]
-        if last == position and self._disk.info(self.path(last)).size_bytes == self.file_bytes:
+        if last == position and (len(self.bases) == 1 or self.file(last).size_bytes == self.file_bytes):
             return False
         self.remove(last)
         return True
+
+    def remove_unused_last(self) -> bool:
+        """Removes the last file if nothing was written to it and it is not the only one."""
+        if len(self.bases) < 2 or self.wrote > self.bases[-1]:
+            return False
+        self.remove(self.bases[-1])
+        return True
+
+    def _make_whole(self, base: int) -> None:
+        """A file of 0 bytes gets its size; its name is never missing meanwhile."""
+        if self.file(base).size_bytes == self.file_bytes:
+            return
+        self._files.pop(base).close()
+        self._files[base] = create_file(
+            self._disk, self._names, self.directory, file_name(base), self.file_bytes, reserve=self._reserve
+        )
 
     def remove(self, base: int) -> None:
         """Removes one file, the first or the last."""

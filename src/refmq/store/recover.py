@@ -325,9 +325,6 @@ async def truncate_log(parts: Parts, plan: _Plan) -> None:
         plan.bytes_cut += log.file_bytes
         await parts.names.flush(LOG_DIRECTORY)
     plan.bytes_cut += log.files.truncate(plan.scan.valid_to)
-    if not log.files.bases and plan.scan.valid_to:
-        # All that a power loss left were names without their files. The log goes on there: offsets never begin anew.
-        log.files.add_file(log.files.base_of(plan.scan.valid_to))
     log.end_at(plan.scan.valid_to)
     # Records that a dead process wrote may be in memory only: nothing is served before it is durable.
     for base in log.files.bases:
