@@ -429,7 +429,7 @@ def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
     if seen.required and len(removed) < seen.files_max and len(begins) > len(removed) + 1:
         begin, modified_ms = seen.files[len(removed)]
         is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
-        if is_expired and begins[len(removed) + 1] <= seen.safe_to:
+        if is_expired and begins[len(removed) + 1] <= min(seen.safe_before, seen.safe_to):
             yield f"file {begin} is expired and was kept"
 
 

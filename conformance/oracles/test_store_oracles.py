@@ -93,6 +93,9 @@ SOUND: dict[str, list[Observation]] = {
     "an expired file that is not dispatched": [
         replace(EXPIRY, begins_after=(0, 1000, 2000), removed_count=0, safe_to=999)
     ],
+    "an expired file that was dispatched too late": [
+        replace(EXPIRY, begins_after=(0, 1000, 2000), removed_count=0, safe_before=999)
+    ],
     "a message in the pool": [*TWO, replace(readout(0), hides_unwritten=True, is_full=False), readout(0, 1)],
     "an abort file made by hand": [StopStore(), Damaged("abort"), StartStore(False, 0)],
     "an interrupted cleaning": [replace(EXPIRY, interrupted=True), replace(readout(), log_min=1000)],

@@ -304,6 +304,7 @@ class Runner:
             (int(name), int(self.disk.info(f"commitlog/{name}").modified_ms)) for name in self.disk.list("commitlog")
         )
         due = step.hour == DELETE_HOUR or step.used_percent > 75
+        safe_before = int(min(store.dispatched_to, store.flushed_to))
         removed = -1
         try:
             removed = drive(store.clean(TimestampMs(self.now_ms), step.hour))
@@ -321,8 +322,8 @@ class Runner:
                     required=due,
                     files_max=FILES_MAX,
                     interrupted=removed < 0,
-                    # Asked afterwards: a consumer may have been served meanwhile.
                     safe_to=int(min(store.dispatched_to, store.flushed_to)),
+                    safe_before=safe_before,
                 )
             )
 
