@@ -8,7 +8,7 @@ from refmq.model.ids import HostAddress, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import BatchedMessage, decode_properties, decode_record, encode_batch
 from refmq.sim.disk import Fault
-from refmq.store import BatchToStore, MessageToStore, PutStatus
+from refmq.store import BatchToStore, MessageToStore, PutStatus, ReferenceStore
 from refmq.store.append import unique_key
 from tests.protocol.test_record import GOLDEN
 from tests.store.helpers import BORN, HERE, NOW, SMALL, at, message, new_disk, put, run, started
@@ -197,16 +197,22 @@ def test_a_batch_that_cannot_be_stored_whole_is_not_stored(batch: BatchToStore, 
     assert store.log_max == 0
 
 
-def test_without_room_for_the_next_file_a_put_fails_and_a_later_one_succeeds() -> None:
+@pytest.mark.parametrize("effect", [0, 1, 2])
+def test_without_room_for_the_next_file_a_put_fails_and_a_later_one_succeeds(effect: int) -> None:
     disk = new_disk()
     store = started(disk)
     put(store, message(body=bytes(3000)))
-    disk.inject(Fault.DISK_FULL, disk.operations + 1)
+    end = store.log_max
+    disk.inject(Fault.DISK_FULL, disk.operations + effect)  # the next file is made, renamed, and a blank is written
     assert store.put(message(body=bytes(3000)), NOW).status is PutStatus.CREATE_MAPEDFILE_FAILED
+    assert store.log_max == end  # no blank without a next file
     assert store.put(message(body=b"small"), NOW).status is PutStatus.PUT_OK
+    assert store.put(message(body=bytes(3000)), NOW).status is PutStatus.PUT_OK
     assert store.log_max > 4096
     store.dispatch(10)
-    assert store.max_offset("TopicA", 0) == 2
+    assert store.max_offset("TopicA", 0) == 3
+    run(store.stop(NOW))
+    assert run(ReferenceStore(disk.after_process_crash(), SMALL).start(NOW)).records_dispatched == 0
 
 
 def test_without_room_for_a_write_the_message_is_not_stored_and_the_next_one_is() -> None:

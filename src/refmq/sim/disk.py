@@ -247,6 +247,8 @@ class SimulatedDisk:
         self.operations = 0
         """How many effects this process has had. The next effect is number `operations`."""
         self.recent: deque[str] = deque(maxlen=OPERATIONS_REMEMBERED)
+        self.happened: list[Fault] = []
+        """The injected faults that have happened, in order."""
 
     # --- faults -----------------------------------------------------------------------------------------------
 
@@ -349,7 +351,15 @@ class SimulatedDisk:
     def is_durable(self) -> bool:
         """Whether a power loss now would change nothing."""
         medium = self._medium
-        return not medium.changes and not any(inode.unflushed for inode in medium.names.values())
+        if any(inode.unflushed for inode in medium.names.values()):
+            return False
+        # What changed inside a directory that is durably gone does not matter any more.
+        return not any(
+            _parent(path) in ("", *medium.durable_names)
+            for change in medium.changes
+            for path in (change.added, change.removed)
+            if path is not None
+        )
 
     def _next(self, medium: _Medium, choose: Choose | None) -> SimulatedDisk:
         disk = SimulatedDisk(
@@ -456,6 +466,7 @@ class SimulatedDisk:
         self._effect("write", path)
         inode.size_bytes = max(inode.size_bytes, len(LOCK_TEXT))
         inode.write(0, LOCK_TEXT)
+        inode.unflushed.clear()  # real locks are forced, or never read; either way nobody looks at the bytes
         self._medium.locked.add(path)
         self._held.add(path)
         return _SimulatedLock(self, path)
@@ -496,6 +507,7 @@ class SimulatedDisk:
             if at > number or kind not in _APPLIES_TO[fault]:
                 continue
             self._planned.remove(plan)
+            self.happened.append(fault)
             match fault:
                 case Fault.CRASH:
                     self._dead = SimulatedCrash(number, f"{kind} {what}")

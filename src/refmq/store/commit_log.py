@@ -99,8 +99,10 @@ class CommitLog:
         return length + BLANK_HEADER_BYTES <= self.room
 
     def roll_file(self) -> None:
-        """Closes the last file with a blank record and makes the next one. Raises `DiskFull`; then the log still ends
-        behind the blank or before it, and a later try goes on from there."""
+        """Makes the next file and closes the last one with a blank record. Raises `DiskFull`; then the log still ends
+        before the blank, or behind it with the next file in place, and a later try goes on from there."""
+        # In this order: a blank without a next file is taken for the end of the log, and the log would end twice.
+        self.files.prepare_file(self.files.limit)
         if self.room:
             at, room = self.wrote, self.room
             self._write(_BLANK.pack(room, BLANK_MAGIC))

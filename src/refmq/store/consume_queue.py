@@ -214,14 +214,23 @@ class ConsumeQueue:
             cut += self.files.file_bytes  # 4.9.8 takes the zeros at the begin of such a file for a unit
         self.files.flushed = self.files.wrote
         if self.ext is not None:
-            self.ext.recover(self._last_ext_address())
+            cut += self.ext.recover(self._last_ext_address(queue_offset))
         return cut
 
-    def _last_ext_address(self) -> int:
-        for queue_offset in range(self.end - 1, max(self.first, self.end - READ_UNITS) - 1, -1):
-            unit = self.unit(queue_offset)
-            if unit is not None and is_ext_address(unit[2]):
-                return unit[2]
+    def has_ext_of(self, end: int) -> bool:
+        """Whether the extension reaches as far as the units before `end`: of a deleted queue a power loss may bring
+        back one without the other."""
+        if self.ext is None:
+            return True
+        address = self._last_ext_address(end)
+        return not address or self.ext.is_at(address)
+
+    def _last_ext_address(self, end: int) -> int:
+        """The address that the last of the units before `end` has that has one; 0 without."""
+        for queue_offset in range(end - 1, max(self.first, end - READ_UNITS) - 1, -1):
+            tags_code: int = UNIT.unpack(self.files.read(queue_offset * QUEUE_UNIT_BYTES, UNIT.size))[2]
+            if is_ext_address(tags_code):
+                return tags_code
         return 0
 
     def correct_min_offset(self, log_min: PhysicalOffset) -> None:

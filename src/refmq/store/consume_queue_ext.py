@@ -87,6 +87,12 @@ class ConsumeQueueExt:
         assert is_ext_address(address)
         return self._unit_at(address - ADDRESS_BASE, self.files.wrote)
 
+    def is_at(self, address: int) -> bool:
+        """Whether a whole unit stands at an address; before recovery has found the end."""
+        position = address - ADDRESS_BASE
+        is_there = self.files.holds(position) and self.files.file(self.files.base_of(position)).size_bytes > 0
+        return is_there and self._unit_at(position, self.files.limit) is not None
+
     def _unit_at(self, position: int, end: int) -> ExtUnit | None:
         left = min(self.files.base_of(position) + self.files.file_bytes, end) - position
         if left < HEAD_BYTES or not self.files.holds(position):
@@ -97,17 +103,22 @@ class ConsumeQueueExt:
         bitmap = self.files.read(position + HEAD_BYTES, bitmap_size) if bitmap_size else b""
         return ExtUnit(tags_code, TimestampMs(store_ms), bitmap)
 
-    def recover(self, last_address: int) -> None:
-        """Ends the extension behind the unit that the queue's last unit points to; 0 means that none does."""
-        if not is_ext_address(last_address):
-            self.remove()
-            return
+    def recover(self, last_address: int) -> int:
+        """Ends the extension behind the unit that the queue's last unit points to; 0 means that none does.
+
+        Begins it anew when that unit has expired with its message: whatever else is there belongs to units that are
+        gone as well. Says how much went.
+        """
         position = last_address - ADDRESS_BASE
-        if not self.files.holds(position) or self.files.file(self.files.base_of(position)).size_bytes == 0:
-            self.files.truncate(min(position, self.files.limit))
-            return
+        if not is_ext_address(last_address) or position < self.files.begin:
+            cut = len(self.files.bases) * self.files.file_bytes
+            self.remove()
+            return cut
+        if not self.is_at(last_address):
+            return self.files.truncate(min(position, self.files.limit))
         unit = self._unit_at(position, self.files.limit)
-        self.files.truncate(position if unit is None else position + HEAD_BYTES + len(unit.bitmap))
+        assert unit is not None
+        return self.files.truncate(position + HEAD_BYTES + len(unit.bitmap))
 
     def remove_before(self, address: int) -> None:
         """Removes files that lie wholly before an address."""

@@ -66,6 +66,21 @@ class DirectoryNames:
                 # Not the latest change but the one before the wait: another may have come meanwhile.
                 self._flushed[path] = max(self._flushed.get(path, -1), change)
 
+    async def flush_below(self, directory: str) -> None:
+        """Makes durable what a dead process may have changed in a directory and in those below it."""
+        if not self._disk.is_directory(directory):
+            return
+        await self.flush(directory)
+        for name in self._disk.list(directory):
+            await self.flush_below(f"{directory}/{name}")
+
+    async def flush_all(self) -> None:
+        """Makes every change durable that was made so far: also the removals, which nobody else waits for."""
+        for directory in sorted(self._changed):
+            # Of a directory that is gone itself, the one above it has changed as well.
+            if self._flushed.get(directory, -1) < self._changed[directory] and self._disk.is_directory(directory):
+                await self.flush(directory)
+
 
 def create_file(
     disk: Disk, names: DirectoryNames, directory: str, name: str, size_bytes: int, *, reserve: bool
@@ -185,13 +200,19 @@ class FileSequence:
         self.write(self.wrote, data)
         self.wrote += len(data)
 
-    def add_file(self, base: int) -> None:
-        """Makes the next file, or the first one at any base. Raises `DiskFull` and then changes nothing."""
+    def prepare_file(self, base: int) -> None:
+        """Makes the next file, or the first one at any base, without using it yet: a later `add_file` cannot fail.
+        Raises `DiskFull` and then changes nothing."""
         assert base % self.file_bytes == 0
         assert not self.bases or base == self.limit
-        self._files[base] = create_file(
-            self._disk, self._names, self.directory, file_name(base), self.file_bytes, reserve=self._reserve
-        )
+        if base not in self._files:
+            self._files[base] = create_file(
+                self._disk, self._names, self.directory, file_name(base), self.file_bytes, reserve=self._reserve
+            )
+
+    def add_file(self, base: int) -> None:
+        """Makes the next file, or the first one at any base. Raises `DiskFull` and then changes nothing."""
+        self.prepare_file(base)
         if not self.bases:
             self.flushed = base
         self.bases.append(base)

@@ -118,6 +118,7 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
     log_ms = parts.log.flushed_store_ms
     await flush_queues(parts, 0)
     await flush_index(parts)
+    await parts.names.flush_all()
     assert log_to >= dispatched_to, "a queue is never ahead of its log"
     durable = Durable(log_to, dispatched_to, dispatched_to, queue_sum, index_last, is_clean)
     checkpoint = Checkpoint(log_ms, queue_ms, index_ms, durable)

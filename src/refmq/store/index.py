@@ -159,5 +159,5 @@ class Index:
                 except BaseException:
                     file.is_dirty = True
                     raise
-        if self.files:
+        if self._disk.is_directory(INDEX_DIRECTORY):  # also when the last file has just been removed
             await self._names.flush(INDEX_DIRECTORY)

@@ -39,6 +39,7 @@ from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import OnDamage
 from refmq.store.consume_queue import QUEUE_DIRECTORY, ConsumeQueue
+from refmq.store.consume_queue_ext import EXT_DIRECTORY
 from refmq.store.dispatch import dispatch_up_to, read_record
 from refmq.store.file_sequence import CREATING
 from refmq.store.flush import flush_log, write_checkpoint
@@ -61,10 +62,8 @@ class _Plan:
 
     was_clean: bool
     checkpoint: Checkpoint
-    claim: Durable | None
-    """What our block of the checkpoint says, if it can be about these files at all."""
     durable: Durable | None
-    """The same as long as nothing contradicts it."""
+    """Our block of the checkpoint, as long as nothing contradicts it."""
     scan_from: int = 0
     scan: ScanResult = field(default_factory=lambda: ScanResult(PhysicalOffset(0), 0, TimestampMs(0), None))
     records_scanned: int = 0
@@ -142,8 +141,7 @@ def load(parts: Parts) -> _Plan:
     if parts.index is not None:
         parts.index.load()
     checkpoint = read_checkpoint(disk)
-    claim = _believable(parts, checkpoint.durable)
-    return _Plan(was_clean, checkpoint, claim, claim)
+    return _Plan(was_clean, checkpoint, _believable(parts, checkpoint.durable))
 
 
 def _believable(parts: Parts, durable: Durable | None) -> Durable | None:
@@ -229,6 +227,8 @@ def _contradiction(parts: Parts, plan: _Plan) -> str:
     plan.queue_ends = _queue_ends(parts, plan)
     if sum(plan.queue_ends.values()) != durable.queue_sum:
         return "the queues are not those of the checkpoint"
+    if not all(parts.queues[key].has_ext_of(end) for key, end in plan.queue_ends.items()):
+        return "the extension of a queue is not what its units say"
     if parts.index is not None:
         plan.index_kept = _sound_index(parts, parts.index, durable)
         if plan.index_kept is None:
@@ -278,8 +278,9 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
     if following is None:
         return
     position, store_ms = following
-    if plan.claim is not None:
-        was_durable = position < plan.claim.log_to
+    if plan.checkpoint.durable is not None:
+        # True of the log whatever became of the rest; it may even be older than the oldest file.
+        was_durable = position < plan.checkpoint.durable.log_to
     else:
         # Java's files: behind the end there may be older records that it cut off without erasing them.
         is_newer = store_ms >= plan.scan.last_store_ms
@@ -294,6 +295,10 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
 
 async def truncate_queues(parts: Parts, plan: _Plan) -> None:
     """Cuts every queue behind the units that are surely durable, and makes the cut durable."""
+    if not plan.was_clean:
+        # A start that died may have removed files without waiting: they must not come back behind our back.
+        await parts.names.flush_below(QUEUE_DIRECTORY)
+        await parts.names.flush_below(EXT_DIRECTORY)
     ends = plan.queue_ends if plan.durable is not None else _queue_ends(parts, plan)
     for key, end in ends.items():
         await truncate_queue(parts, parts.queues[key], end, plan.scan.valid_to)
