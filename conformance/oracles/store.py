@@ -7,7 +7,7 @@ promise is about (what was sent and acknowledged), and never ask an engine anyth
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final
 
@@ -15,6 +15,8 @@ from conformance.base import Violation
 from conformance.oracles.store_events import (
     AckPut,
     Checkpoint,
+    ConfigRead,
+    ConfigSaved,
     Damaged,
     DeleteTopic,
     ExpireFile,
@@ -29,6 +31,7 @@ from conformance.oracles.store_events import (
     Recovered,
     Refused,
     Replicated,
+    SaveConfig,
     Sent,
     ServeMessage,
     StartFailed,
@@ -36,12 +39,22 @@ from conformance.oracles.store_events import (
     StopStore,
     Stored,
 )
-from conformance.store.record import Record, java_hash
+from conformance.store.record import BORN_IPV6, COMMIT, STORE_IPV6, Record, java_hash
 
 Oracle = Callable[[Iterable[Observation]], Iterator[Violation]]
 
 NUMBER_BYTES: Final = 4
 """Every body begins with its message's number."""
+MEMORY_PERCENT: Final = 40
+FROM_MEMORY: Final = (32, 256 * 1024)
+FROM_DISK: Final = (8, 64 * 1024)
+"""Messages and bytes that one read gives at most."""
+UNITS_AT_ONCE: Final = 800
+SHOWN_MAX: Final = 200
+"""Characters of a value that a sentence shows."""
+QUEUED: Final = (0, COMMIT)
+"""Transaction types of messages that belong to a queue."""
+HOST_FLAGS: Final = BORN_IPV6 | STORE_IPV6
 
 
 def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
@@ -50,8 +63,17 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
     powerproof: dict[int, Stored] = {}  # ... even after a power loss
     stored: dict[int, Stored] = {}
     log_min = reachable = 0  # as in `retention_prefix`
+    sent: dict[int, Sent] = {}
+    built_from = 0  # where somebody removed all queues: offsets of messages before it can be forgotten
+    deleted_to: dict[str, int] = {}
     for event, seen in enumerate(observations):
         match seen:
+            case Sent():
+                sent[seen.number] = seen
+            case Damaged(what="LoseDerived"):
+                built_from = 1 << 62
+            case DeleteTopic(topic, log_end):
+                deleted_to[topic] = log_end
             case Stored():
                 stored[seen.number] = seen
             case AckPut():
@@ -82,6 +104,21 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
                     for number, where in stored.items()
                     if seen.hides_unwritten and where.physical_offset >= seen.log_max
                 } | {_number(record): _stored(record) for record in seen.records}
+                built_from = min(built_from, seen.log_max)
+                for number, where in promised.items() if seen.is_full else ():
+                    origin = sent[number]
+                    queue = seen.queues.get((origin.topic, origin.queue_id))
+                    if (
+                        origin.transaction in QUEUED
+                        and where.physical_offset >= max(built_from, deleted_to.get(origin.topic, 0))
+                        and (queue is None or queue.max_offset <= where.queue_offset)
+                    ):
+                        yield Violation(
+                            "AckedSurvives",
+                            f"queue {origin.topic}/{origin.queue_id} was promised to have had offset "
+                            f"{where.queue_offset} and ends at {queue.max_offset if queue else 0}",
+                            event,
+                        )
                 for number, where in promised.items():
                     if where.physical_offset < log_min or (
                         seen.hides_unwritten and where.physical_offset >= seen.log_max
@@ -103,6 +140,23 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
                         )
             case StartFailed(error):
                 yield Violation("AckedSurvives", f"the store does not start any more: {error}", event)
+            case _:
+                pass
+
+
+def config_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """A small file that was saved holds what was saved; a save that was interrupted leaves the old or the new."""
+    possible = {-1}
+    for event, seen in enumerate(observations):
+        match seen:
+            case SaveConfig(value):
+                possible.add(value)
+            case ConfigSaved(value):
+                possible = {value}
+            case ConfigRead(value) if value not in possible:
+                yield Violation(
+                    "AckedSurvives", f"a configuration file holds {value} and should hold one of {possible}", event
+                )
             case _:
                 pass
 
@@ -160,7 +214,10 @@ def _difference(record: Record | str, sent: dict[int, Sent], refused: set[int]) 
         ("topic", origin.topic, record.topic),
         ("queue", origin.queue_id, record.queue_id),
         ("flag", origin.flag, record.flag),
-        ("transaction type", origin.transaction, record.transaction),
+        ("system flag", origin.sys_flag, record.sys_flag & ~HOST_FLAGS),
+        ("born host", origin.born_host, record.born_host),
+        ("store host", origin.store_host, record.store_host),
+        ("reconsume times", origin.reconsume_times, record.reconsume_times),
         ("prepared offset", origin.prepared_offset, record.prepared_offset),
         ("born time", origin.born_ms, record.born_ms),
         ("body", origin.body, record.body),
@@ -249,15 +306,33 @@ def _pull_faults(seen: Pulled) -> Iterator[str]:
         if (seen.status, seen.next_offset) != expected or seen.found:
             yield f"{where} gave {seen.status}, next {seen.next_offset}, {seen.found}; expected {expected}"
         return
-    if not seen.offset < seen.next_offset <= seen.max_offset:
-        yield f"{where} goes on at {seen.next_offset}"
-    passed = [offset for offset in seen.wanted if seen.offset <= offset < seen.next_offset]
-    if list(seen.found) != passed:
-        yield f"{where} to {seen.next_offset} gave {list(seen.found)} where {passed} are wanted"
-    if len(seen.found) > max(1, seen.count_max):
-        yield f"{where} gave {len(seen.found)} messages, {seen.count_max} were asked for"
-    if (seen.status == "FOUND") != bool(seen.found):
+    found, next_offset, suggest_slave = _expected_pull(seen)
+    if (list(seen.found), seen.next_offset) != (found, next_offset):
+        yield f"{where} gave {list(seen.found)}, next {seen.next_offset}; expected {found}, next {next_offset}"
+    if seen.suggest_slave != suggest_slave:
+        yield f"{where} suggests a slave: {seen.suggest_slave}"
+    if seen.status != ("FOUND" if seen.found else "NO_MATCHED_MESSAGE"):
         yield f"{where} gave {len(seen.found)} messages and says {seen.status}"
+
+
+def _expected_pull(seen: Pulled) -> tuple[list[int], int, bool]:
+    """What one read should give: as many messages as its limits allow, of one file of the queue."""
+    in_memory = seen.memory_bytes * MEMORY_PERCENT // 100
+    last = seen.offset - seen.offset % seen.units_per_file + seen.units_per_file
+    found: list[int] = []
+    size_bytes, behind, next_offset = 0, 0, seen.offset
+    for unit in seen.units:
+        if not seen.offset <= unit.queue_offset < min(last, seen.offset + max(UNITS_AT_ONCE, seen.count_max)):
+            continue
+        behind = seen.log_max - unit.physical_offset
+        count_max, bytes_max = FROM_DISK if behind > in_memory else FROM_MEMORY
+        if found and (len(found) >= min(count_max, seen.count_max) or size_bytes + unit.size_bytes > bytes_max):
+            break
+        if unit.is_wanted:
+            found.append(unit.queue_offset)
+            size_bytes += unit.size_bytes
+        next_offset = unit.queue_offset + 1
+    return found, next_offset, behind > in_memory
 
 
 def _tags_code(record: Record, origin: Sent | None) -> int:
@@ -292,6 +367,16 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
                 yield Violation(
                     "IndexFindsEveryKey", f"key {key} of {topic} finds {found}: not in order, or twice", event
                 )
+        indexed = [record for record in seen.records if record.keys and record.physical_offset < seen.dispatched_to]
+        newest_indexed = (indexed[-1].store_ms, indexed[-1].physical_offset) if indexed else None
+        # A message may be half indexed on a full disk: then it is behind what is dispatched.
+        if (
+            newest_indexed
+            and seen.index_last
+            and newest_indexed != seen.index_last
+            and (seen.index_last[1] < seen.dispatched_to)
+        ):
+            yield Violation("IndexFindsEveryKey", f"the index says that it ends at {seen.index_last}", event)
         for record in seen.records:
             for key in record.keys if record.physical_offset < seen.dispatched_to else ():
                 window = seen.by_key_around.get((record.topic, key, record.store_ms))
@@ -314,9 +399,17 @@ def recovery_idempotent(observations: Iterable[Observation]) -> Iterator[Violati
 def _readout_difference(undisturbed: Readout, disturbed: Readout) -> str:
     for name in ("log_min", "log_max", "dispatched_to", "records", "queues", "by_key", "by_key_around", "by_offset"):
         before, after = getattr(undisturbed, name), getattr(disturbed, name)
+        if isinstance(before, Mapping) and before != after:
+            where = min((key for key in before.keys() | after.keys() if before.get(key) != after.get(key)), key=str)
+            name, before, after = f"{name} {where!r}", before.get(where), after.get(where)
         if before != after:
-            return f"after an interrupted recovery {name} is {after!r}, after an undisturbed one {before!r}"
+            return f"after an interrupted recovery {name} is {_short(after)}, after an undisturbed one {_short(before)}"
     return "the readouts differ"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]} ..."
 
 
 def never_serve_unflushed(observations: Iterable[Observation]) -> Iterator[Violation]:
@@ -539,5 +632,5 @@ STORE_ORACLES: Final[dict[str, Oracle]] = {
 def judge(observations: Iterable[Observation]) -> list[Violation]:
     """Everything that is broken, in the order of the promises."""
     seen = tuple(observations)
-    oracles = (unexpected_error, prefix_replica, *STORE_ORACLES.values())
+    oracles = (unexpected_error, config_survives, prefix_replica, *STORE_ORACLES.values())
     return [violation for oracle in oracles for violation in oracle(seen)]

@@ -30,6 +30,12 @@ class Sent:
     """The clock when it was sent."""
     delay_ms: int = -1
     """Of a delayed message: how long after its store time it is due."""
+    sys_flag: int = 0
+    """Without the bits that say how long the two hosts are: the store sets those."""
+    born_host: bytes = b""
+    store_host: bytes = b""
+    """Address and port as they stand in the record."""
+    reconsume_times: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,16 @@ class ServeMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """One message of a queue, and whether the filter of a reader lets it through."""
+
+    queue_offset: int
+    physical_offset: int
+    size_bytes: int
+    is_wanted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Pulled:
     """One read of a queue: where it stood, what it gave, and where it says to go on."""
 
@@ -96,8 +112,12 @@ class Pulled:
     max_offset: int
     found: tuple[int, ...]
     """Queue offsets of what was given."""
-    wanted: tuple[int, ...]
-    """Queue offsets of everything in the queue that the filter wants."""
+    units: tuple[Wanted, ...]
+    """Everything that is in the queue."""
+    log_max: int = 0
+    units_per_file: int = 1 << 30
+    memory_bytes: int = 24 << 30
+    suggest_slave: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +161,27 @@ class Failed:
 
     step: str
     error: str
+
+
+@dataclass(frozen=True, slots=True)
+class SaveConfig:
+    """A small file of the broker is being saved; nobody knows yet how that ends."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSaved:
+    """The save came to its end."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRead:
+    """What a broker finds when it reads the file; -1 without one."""
+
+    value: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +292,8 @@ class Readout:
     """(topic, key) -> what a query for one message found."""
     by_offset: Mapping[int, bool] = field(default_factory=dict)
     """Physical offset of a record -> whether it can be looked up and is the same record."""
+    index_last: tuple[int, int] | None = None
+    """Store time and physical offset of the newest message in the index, as a query says; None: not asked."""
     hides_unwritten: bool = False
     """The transient pool shows a message only when it was handed to the file; memory holds what is behind `log_max`."""
     is_full: bool = True
@@ -289,6 +332,9 @@ Observation = (
     | StartStore
     | StartFailed
     | Failed
+    | SaveConfig
+    | ConfigSaved
+    | ConfigRead
     | Damaged
     | DeleteTopic
     | ExpireFile

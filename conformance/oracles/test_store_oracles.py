@@ -32,6 +32,7 @@ from conformance.oracles.store_events import (
     StopStore,
     Stored,
     Unit,
+    Wanted,
 )
 from conformance.store.record import Record, java_hash
 from refmq.model.vocabulary import STORE_RECOVERY
@@ -70,6 +71,9 @@ def readout(*numbers: int) -> Readout:
     )
 
 
+EMPTY = Queue(2, 2, (), (), (), ())
+
+
 def put(number: int, *, promises_power: bool = False) -> list[Observation]:
     stored = Stored(number, number * SIZE, SIZE, number, 10 + number)
     return [sent(number), stored, AckPut(number, promises_power)]
@@ -77,7 +81,7 @@ def put(number: int, *, promises_power: bool = False) -> list[Observation]:
 
 TWO = [*put(0), *put(1)]
 EXPIRY = ExpireFile(((0, 100), (1000, 200), (2000, 300)), (1000, 2000), 1, 1100, 1000, False, True, True, 10)
-PULL = Pulled("t", 0, 0, 2, "FOUND", 2, 0, 3, (0, 1), (0, 1, 2))
+PULL = Pulled("t", 0, 0, 2, "FOUND", 2, 0, 3, (0, 1), tuple(Wanted(n, n * SIZE, SIZE) for n in range(3)), log_max=300)
 
 SOUND: dict[str, list[Observation]] = {
     "nothing happened": [],
@@ -101,6 +105,14 @@ SOUND: dict[str, list[Observation]] = {
     "an interrupted cleaning": [replace(EXPIRY, interrupted=True), replace(readout(), log_min=1000)],
     "a file without a durable name": [PowerLoss(), replace(readout(), log_min=1000)],
     "a refused message": [sent(0), Refused(0, "MESSAGE_ILLEGAL"), readout()],
+    "an expired queue whose files somebody removed": [
+        *TWO,
+        EXPIRY,
+        StopStore(),
+        Damaged("LoseDerived"),
+        replace(readout(), log_min=1000, log_max=1000),
+    ],
+    "an expired queue": [*TWO, EXPIRY, replace(readout(), log_min=1000, log_max=1000, queues={("t", 0): EMPTY})],
     "a deleted topic": [*TWO, DeleteTopic("t", 200), replace(readout(0, 1), queues={})],
     "a read": [PULL, replace(PULL, offset=3, status="OFFSET_OVERFLOW_ONE", next_offset=3, found=())],
     "a clean stop": [*TWO, StopStore(), PowerLoss(), StartStore(False, 200), readout(0, 1)],
@@ -127,6 +139,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
             "at another queue offset",
             [*TWO, replace(READ, records=(READ.records[0], replace(READ.records[1], queue_offset=5)))],
         ),
+        ("its queue begins anew", [*TWO, ProcessCrash(), EXPIRY, replace(readout(), log_min=1000, log_max=1000)]),
         ("its file is gone", [*put(0, promises_power=True), PowerLoss(), replace(readout(), log_min=1000)]),
         ("no start any more", [*TWO, StartFailed("CorruptRecord")]),
     ],

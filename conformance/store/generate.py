@@ -21,7 +21,7 @@ MAINTAIN_MS: Final = (60_000, 0, 500, 1000, 10_000, 200)
 EFFECTS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40)
 LEVELS: Final = (1, 2, 18, 99)
 HOURS: Final = (4, 5, 3)
-USED_PERCENTS: Final = (10, 80, 87, 95)
+USED_PERCENTS: Final = (10, 80, 87, 95, 75, 76, 85, 86, 90, 91)
 AGES_MS: Final = (73 * 3600 * 1000, 0, 71 * 3600 * 1000)
 
 
@@ -39,7 +39,10 @@ def setting(choose: Choose) -> h.Setting:
         page_bytes=(128, 64, 64, 512, 4096)[choose(5)],
         sync_flush=sync,
         transient_pool=not sync and choose(6) == 5,
-        ext=choose(6) == 5,
+        ext=choose(4) == 3,
+        ext_file_bytes=(256, 64, 100)[choose(3)],
+        store_ipv6=choose(5) == 4,
+        memory_bytes=(24 << 30, 2000)[choose(4) == 3],
     )
 
 
@@ -86,8 +89,11 @@ def serve_message(choose: Choose) -> h.ServeMessage:
         topic=choose(3),
         queue=choose(2),
         behind=(3, 0, 1, 100, -1, -2)[choose(6)],
-        count=(32, 1, 2, 3)[choose(4)],
+        count=(32, 1, 2, 3, 8, 9)[choose(6)],
         tag=choose(5) if choose(3) == 2 else None,
+        expression=choose(5) if choose(3) == 2 else None,
+        bits_only=choose(2) == 1,
+        since_ms=(1 << 40, 0, 1000)[choose(3)],
     )
 
 
@@ -134,6 +140,8 @@ RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (6, power_loss),
     (1, lambda _: h.FailFlush()),
     (2, lambda choose: h.FillDisk(choose(12))),
+    (1, lambda _: h.SecondProcess()),
+    (3, lambda choose: h.SaveConfig(choose(3))),
     (4, lambda choose: h.Meanwhile(choose(6), choose(3), choose(2), choose(2) == 1)),
 )
 """What can happen to a running store, with weights."""
@@ -143,6 +151,8 @@ STOPPED: Final[tuple[tuple[int, Make], ...]] = (
     (2, lambda choose: h.DamageAbort(present=choose(2) == 0)),
     (3, damage_checkpoint),
     (2, lambda choose: h.StrayFile(("log", "queue", "zero log")[choose(3)])),
+    (1, lambda choose: h.StrayFile(("log text", "queue text", "index text")[choose(3)])),
+    (2, lambda choose: h.DamageRecord(choose(30), choose(100))),
     (1, lambda choose: h.LoseDerived(("queues", "one queue", "index")[choose(3)])),
     (1, lambda choose: h.PowerLoss(0, 0, survivors(choose), bool(choose(2)))),
 )

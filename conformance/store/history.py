@@ -29,6 +29,11 @@ class Setting:
     sync_flush: bool = False
     transient_pool: bool = False
     ext: bool = False
+    ext_file_bytes: int = 256
+    store_ipv6: bool = False
+    """Whether the broker's own address, which every record holds, has 16 bytes."""
+    memory_bytes: int = 24 << 30
+    """Of the machine. What is further behind than 40 % of it is read from the disk, and less of it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,12 @@ class ServeMessage:
     count: int = 32
     tag: int | None = None
     """Not None: only messages with this tag are wanted."""
+    expression: int | None = None
+    """Not None: only messages that satisfy this expression are wanted (`messages.bit_positions`)."""
+    bits_only: bool = False
+    """The expression is asked of the bitmaps alone, so that what they let through can be seen."""
+    since_ms: int = 1 << 40
+    """How long ago the expression was registered: bitmaps of earlier messages say nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +187,26 @@ class FillDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class SecondProcess:
+    """Somebody starts a second store on the directory of the running one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveConfig:
+    """The broker saves a small file of its configuration."""
+
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DamageRecord:
+    """After a clean stop a byte of a record changes, the store is started, and then the byte is put right again."""
+
+    record: int = 0
+    byte: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class DamageAbort:
     """Between two lives somebody makes the abort file, or takes it away."""
 
@@ -191,9 +222,10 @@ class DamageCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class StrayFile:
-    """Between two lives a 0-byte log file or queue file appears behind the last one, as a crash leaves it."""
+    """Between two lives a 0-byte log file or queue file appears behind the last one, as a crash leaves it; or a file
+    that no store has written, which must be refused (`log text`, `queue text`, `index text`)."""
 
-    where: Literal["log", "queue", "zero log"] = "log"
+    where: Literal["log", "queue", "zero log", "log text", "queue text", "index text"] = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +253,9 @@ Step = (
     | FailFlush
     | Meanwhile
     | FillDisk
+    | SecondProcess
+    | SaveConfig
+    | DamageRecord
     | DamageAbort
     | DamageCheckpoint
     | StrayFile
@@ -247,6 +282,9 @@ STEPS: Final[dict[str, type[Step]]] = {
         FailFlush,
         Meanwhile,
         FillDisk,
+        SecondProcess,
+        SaveConfig,
+        DamageRecord,
         DamageAbort,
         DamageCheckpoint,
         StrayFile,

@@ -12,9 +12,18 @@ from typing import Final
 
 from conformance.oracles.store_events import Sent
 from conformance.store.history import AppendBatch, AppendMessage
-from conformance.store.record import COMMIT, FIXED_BYTES, IPV6_EXTRA_BYTES, PREPARED, ROLLBACK
+from conformance.store.record import (
+    BLANK_BYTES,
+    COMMIT,
+    FIXED_BYTES,
+    IPV6_EXTRA_BYTES,
+    PREPARED,
+    ROLLBACK,
+    Record,
+    java_hash,
+)
 from refmq.model.ids import HostAddress, TimestampMs
-from refmq.store import BatchToStore, MessageToStore
+from refmq.store import BatchToStore, MessageToStore, PutResult
 
 TOPICS: Final = ("Aa", "BB", "t")
 QUEUES: Final = (0, 1, 7)
@@ -30,11 +39,17 @@ DELAYS_MS: Final = tuple(
         *[(n, 3_600_000) for n in (1, 2)],
     )
 )
+COMPRESSED: Final = 0x1
+IPV4_HOST_BYTES: Final = 8
+EXT_HEAD_BYTES: Final = 20
+EXT_END_BYTES: Final = 4
+"""Of a unit of the extension, and what every file of it keeps free."""
 TRANSACTIONS: Final = {"plain": 0, "delayed": 0, "prepared": PREPARED, "commit": COMMIT, "rollback": ROLLBACK}
 
 BODY_BYTES_MIN: Final = 4
 BODY_BYTES_MAX: Final = 3000
 HOST: Final = HostAddress(bytes([127, 0, 0, 1]), 10911)
+HOST_IPV6: Final = HostAddress(bytes(range(16, 32)), 10911)
 BORN_HOST: Final = HostAddress(bytes([10, 1, 2, 3]), 40001)
 BORN_HOST_IPV6: Final = HostAddress(bytes(range(1, 17)), 40001)
 
@@ -44,10 +59,76 @@ def born_host(number: int) -> HostAddress:
     return BORN_HOST_IPV6 if number % 7 == 3 else BORN_HOST
 
 
-def record_bytes(sent: Sent, first: int) -> int:
-    """The size of the record of a message; `first` is the number of its batch's first member."""
-    extra = IPV6_EXTRA_BYTES if born_host(first).is_ipv6 else 0
-    return FIXED_BYTES + extra + len(sent.body) + len(sent.topic) + len(wire(sent.properties))
+def record_bytes(sent: Sent) -> int:
+    """The size of the record of a message."""
+    hosts = len(sent.born_host) + len(sent.store_host) - 2 * IPV4_HOST_BYTES
+    return FIXED_BYTES + hosts + len(sent.body) + len(sent.topic) + len(wire(sent.properties))
+
+
+def host_bytes(host: HostAddress) -> bytes:
+    """An address as a record and a message id hold it: the address, then the port as i32."""
+    return host.ip + host.port.to_bytes(4, "big")
+
+
+def ids(result: PutResult, sent: tuple[Sent, ...]) -> str:
+    """The message ids that a put must give: the broker's address and the physical offset, in hex."""
+    offset, found = int(result.physical_offset), []
+    for each in sent:
+        found.append((each.store_host + offset.to_bytes(8, "big")).hex().upper())
+        offset += record_bytes(each)
+    return ",".join(found)
+
+
+def is_legal(sent: tuple[Sent, ...], log_file_bytes: int) -> bool:
+    """Whether a store has to accept these messages: together they fit a file, and every text its length field."""
+    fits = sum(map(record_bytes, sent)) + BLANK_BYTES <= log_file_bytes
+    return fits and all(len(wire(each.properties)) < 1 << 15 for each in sent)
+
+
+def flags(number: int) -> int:
+    """Bits of the system flag that mean nothing to a store: some bodies say that they are compressed."""
+    return COMPRESSED if number % 5 == 2 else 0
+
+
+# --- filters by expression ------------------------------------------------------------------------------------------
+
+
+def bit_positions(expression: int) -> tuple[int, ...]:
+    """The bits of an expression; expression `e` is true of messages with tag `e`. The last two have the same bits, so
+    a bitmap alone lets some messages through that the expression does not."""
+    return (min(expression, len(TAGS) - 2), 2 * min(expression, len(TAGS) - 2) + 5)
+
+
+def bit_count(topic: str) -> int:
+    """How many bits the bitmaps of a topic have. Nobody filters `BB`; those of the delay topic fit no file."""
+    return {"Aa": 16, "BB": 0, "t": 112}.get(topic, 8 * 240)
+
+
+def bitmap_of(topic: str, properties: bytes) -> bytes:
+    """The bits of the expressions that a message satisfies, as the broker computes them."""
+    bits = bytearray(bit_count(topic) // 8)
+    for position in bit_positions(tag_of(properties)) if bits else ():
+        bits[position // 8] |= 1 << position % 8
+    return bytes(bits)
+
+
+def has_ext_unit(record: Record, ext_file_bytes: int) -> bool:
+    """Whether a message's bitmap fits a file of the extension; otherwise its unit holds the plain tags code."""
+    return EXT_HEAD_BYTES + bit_count(record.topic) // 8 + EXT_END_BYTES <= ext_file_bytes
+
+
+def tags_code(record: Record) -> int:
+    """What the unit of a record says: when it is due in the delay topic, else the hash of its tags."""
+    found = dict(record.properties)
+    if record.topic == DELAY_TOPIC:
+        return record.store_ms + DELAYS_MS[int(found["DELAY"]) - 1]
+    return java_hash(found["TAGS"]) if "TAGS" in found else 0
+
+
+def tag_of(properties: bytes) -> int:
+    """The number of a message's tag."""
+    pairs = dict(piece.split("\x01", 1) for piece in properties.decode().split("\x02") if "\x01" in piece)
+    return TAGS.index(pairs.get("TAGS", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +149,8 @@ def wire(properties: tuple[tuple[str, str], ...]) -> bytes:
     return "\x02".join(f"{name}\x01{value}" for name, value in properties).encode()
 
 
-def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSend:
-    """The message of a step. `room_bytes` is what is left of the present log file."""
+def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int, host: HostAddress = HOST) -> ToSend:
+    """The message of a step. `room_bytes` is what is left of the present log file, `host` the broker's address."""
     topic, queue_id = TOPICS[step.topic % len(TOPICS)], QUEUES[step.queue % len(QUEUES)]
     properties = [("UNIQ_KEY", f"U{number:03}")]
     tag = TAGS[step.tag % len(TAGS)]
@@ -77,10 +158,11 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSen
         properties.append(("TAGS", tag))
     if step.keys:
         properties.append(("KEYS", " ".join(KEYS[key % len(KEYS)] for key in step.keys)))
-    level = step.level if step.kind == "delayed" else 0
+    # A prepared or rolled back message is not delayed, whatever the caller says.
+    level = step.level if step.kind in ("delayed", "prepared", "rollback") else 0
     delay_ms = -1
     stored_topic, stored_queue, stored_properties = topic, queue_id, list(properties)
-    if level > 0:
+    if level > 0 and step.kind == "delayed":
         properties.append(("DELAY", str(level)))
         level_kept = min(level, len(DELAYS_MS))
         stored_topic, stored_queue, delay_ms = DELAY_TOPIC, level_kept - 1, DELAYS_MS[level_kept - 1]
@@ -90,6 +172,7 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSen
         fixed = (
             FIXED_BYTES
             + (IPV6_EXTRA_BYTES if born_host(number).is_ipv6 else 0)
+            + (IPV6_EXTRA_BYTES if host.is_ipv6 else 0)
             + len(stored_topic)
             + len(wire(tuple(stored_properties)))
         )
@@ -105,9 +188,11 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSen
         properties=wire(tuple(properties)),
         born_timestamp_ms=TimestampMs(now_ms - 5),
         born_host=born_host(number),
-        store_host=HOST,
+        store_host=host,
         flag=number % 3,
-        sys_flag=transaction | 0x10,  # whatever the caller says: the store sets the bits of the hosts itself
+        # Whatever the caller says: the store sets the bits of the hosts itself.
+        sys_flag=transaction | flags(number) | 0x30,
+        reconsume_times=number % 4,
         prepared_transaction_offset=prepared,
         delay_level=level,
     )
@@ -123,11 +208,15 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int) -> ToSen
         properties=tuple(sorted(stored_properties)),
         at_ms=now_ms,
         delay_ms=delay_ms,
+        sys_flag=transaction | flags(number),
+        born_host=host_bytes(born_host(number)),
+        store_host=host_bytes(host),
+        reconsume_times=number % 4,
     )
     return ToSend(message, (sent,))
 
 
-def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
+def batch(step: AppendBatch, number: int, now_ms: int, host: HostAddress = HOST) -> ToSend:
     """The batch of a step; its members have consecutive numbers from `number` on."""
     topic, queue_id = TOPICS[step.topic % len(TOPICS)], QUEUES[step.queue % len(QUEUES)]
     shared = (*BATCH_PROPERTIES, ("more", "y" * step.filler)) if step.filler else BATCH_PROPERTIES
@@ -153,6 +242,10 @@ def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
                 body=body,
                 properties=tuple(sorted((*properties, *shared))),
                 at_ms=now_ms,
+                sys_flag=flags(number),
+                born_host=host_bytes(born_host(number)),
+                store_host=host_bytes(host),
+                reconsume_times=number % 4,
             )
         )
     message = BatchToStore(
@@ -162,6 +255,8 @@ def batch(step: AppendBatch, number: int, now_ms: int) -> ToSend:
         properties=wire(shared),
         born_timestamp_ms=TimestampMs(now_ms - 5),
         born_host=born_host(number),
-        store_host=HOST,
+        store_host=host,
+        sys_flag=flags(number) | 0x30,
+        reconsume_times=number % 4,
     )
     return ToSend(message, tuple(sent))

@@ -14,6 +14,8 @@ from conformance.store.record import BLANK_BYTES, Record, decode, java_hash
 from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 
+LOG: Final = "commitlog"
+QUEUES: Final = "consumequeue"
 UNIT_BYTES: Final = 20
 OFFSETS_MAGIC: Final = b"refmqCP1"
 """Marks physical offsets that the reference adds to the checkpoint, behind the part that Java reads."""
@@ -28,6 +30,11 @@ def log_files(contents: Mapping[str, bytes]) -> list[tuple[int, str]]:
     """(begin, path) of the files of the log, in order."""
     paths = [path for path in contents if path.startswith("commitlog/")]
     return sorted((int(path.rpartition("/")[2]), path) for path in paths if path.rpartition("/")[2].isdigit())
+
+
+def queue_directories(contents: Mapping[str, bytes]) -> list[str]:
+    """The directories of all queues that have a file."""
+    return sorted({path.rpartition("/")[0] for path in contents if path.startswith(f"{QUEUES}/")})
 
 
 def log_records(contents: Mapping[str, bytes]) -> list[Record]:

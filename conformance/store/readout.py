@@ -7,7 +7,7 @@ from typing import Final
 from conformance.oracles.store_events import Queue, Readout, Unit
 from conformance.store.record import BLANK_BYTES, Record, decode
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.store import Boundary, GetStatus, MessageStore
+from refmq.store import Boundary, GetStatus, MessageStore, QueueUnit
 
 ALL: Final = 1000
 """More than any history stores."""
@@ -22,6 +22,7 @@ def read_everything(
     raw, log_end, log_fault = _log(store, log_file_bytes)
     records = tuple(record for record, _ in raw)
     by_key, by_key_around, newest_by_key = _keys(store, records)
+    index = store.query_by_key("", "", 1, TimestampMs(0), END_OF_TIME_MS)
     return Readout(
         log_min=store.log_min,
         log_max=store.log_max,
@@ -39,6 +40,7 @@ def read_everything(
             and store.message_at(PhysicalOffset(record.physical_offset + 1)) is None
             for record, data in raw
         },
+        index_last=(index.index_last_update_ms, index.index_last_update_offset),
         hides_unwritten=hides_unwritten,
         is_full=is_full,
     )
@@ -71,16 +73,24 @@ def _log(store: MessageStore, log_file_bytes: int) -> tuple[list[tuple[Record, b
     return found, offset, ""
 
 
-def _queue(store: MessageStore, topic: str, queue_id: int) -> Queue:
-    first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
-    units: list[Unit] = []
-    at = first
+def all_units(store: MessageStore, topic: str, queue_id: int) -> list[QueueUnit]:
+    """The units of a queue; one read of them never crosses a file."""
+    units: list[QueueUnit] = []
+    at, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
     while at < end and len(units) <= ALL:
-        more = store.units(topic, queue_id, QueueOffset(at), ALL)
+        more = store.units(topic, queue_id, at, ALL)
         if not more:
             break
-        units.extend(Unit(u.queue_offset, u.physical_offset, u.size_bytes, u.tags_code) for u in more)
+        units.extend(more)
         at = QueueOffset(more[-1].queue_offset + 1)
+    return units
+
+
+def _queue(store: MessageStore, topic: str, queue_id: int) -> Queue:
+    first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+    units = [
+        Unit(u.queue_offset, u.physical_offset, u.size_bytes, u.tags_code) for u in all_units(store, topic, queue_id)
+    ]
     served: list[Record | str] = []
     at = first
     while at < end and len(served) <= ALL:

@@ -61,6 +61,9 @@ class Record:
     prepared_offset: int
     body: bytes
     properties: tuple[tuple[str, str], ...]
+    born_host: bytes = b""
+    store_host: bytes = b""
+    reconsume_times: int = 0
 
     @property
     def transaction(self) -> int:
@@ -93,7 +96,7 @@ def decode(data: bytes, physical_offset: int) -> Record | str | None:
         return f"only {len(data)} bytes"
     fields = head.unpack_from(data)
     size, magic, crc, queue_id, flag, queue_offset, stored_offset, sys_flag, born_ms = fields[:9]
-    store_ms, prepared_offset, body_length = fields[10], fields[13], fields[14]
+    born_host, store_ms, store_host, reconsume_times, prepared_offset, body_length = fields[9:]
     if magic != MESSAGE_MAGIC:
         return f"magic {magic:08x}"
     if size != len(data) or not 0 <= body_length <= size - fixed:
@@ -123,6 +126,9 @@ def decode(data: bytes, physical_offset: int) -> Record | str | None:
         prepared_offset,
         body,
         pairs,  # type: ignore[arg-type]  # split at most once and "\x01" is there: always pairs
+        born_host,
+        store_host,
+        reconsume_times,
     )
 
 

@@ -14,15 +14,18 @@ from conformance.base import Violation
 from conformance.engines import StoreEngine, store_engine
 from conformance.oracles import store_events as seen
 from conformance.oracles.store import judge
+from conformance.store import at_rest, damage, messages, raw
 from conformance.store import history as h
-from conformance.store import messages, raw
+from conformance.store.damage import ABORT, CHECKPOINT
 from conformance.store.readout import ALL, decoded, read_everything
-from conformance.store.record import Record, java_hash
-from refmq.errors import DamagedLog, DiskError, DiskFailed
-from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from conformance.store.record import Record
+from conformance.store.serving import serve
+from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse, StrayFile
+from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import MessageFilter, MessageStore, MessageToStore, PutResult, PutStatus
+from refmq.store import Dispatched, MessageStore, MessageToStore, PutResult, PutStatus
+from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
 
 T = TypeVar("T")
 
@@ -32,12 +35,19 @@ FILES_MAX: Final = 10
 LOG_THOROUGH_MS: Final = 10_000
 QUEUE_THOROUGH_MS: Final = 60_000
 """After so long everything is flushed, whatever the number of its pages."""
+BODY_AT: Final = 72
+"""Where the body of a record begins, without its two hosts."""
 PIECE_BYTES: Final = 333
 """What a slave is sent at once: records arrive in halves."""
 DELETE_HOUR: Final = 4
 CAPACITY_BYTES: Final = 1 << 40
-ABORT: Final = "abort"
-CHECKPOINT: Final = "checkpoint"
+FULL_PERCENT: Final = 90
+LOCK: Final = "lock"
+AT_REST: Final = ("commitlog", "consumequeue", "consumequeue_ext", "index", CHECKPOINT, ABORT)
+"""What a clean stop makes durable; the configuration is saved by others."""
+CONFIG: Final = "config/delayOffset.json"
+_MAY_FAIL: Final = (h.FlushLog, h.Maintain, h.StopStore, h.ExpireFile, h.DispatchMessage, h.SaveConfig)
+"""Steps that a full or failing disk may stop."""
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -82,7 +92,11 @@ class Runner:
         self._is_lied_to = False  # a checkpoint that is not the store's own says more than is true
         self._may_refuse = False
         self._clock_was_set_back = False
-        self._disk_was_full = False
+        self._used_percent = 0
+        """How full the disk was when somebody last looked."""
+        self._is_at_rest = False
+        """Whether the last life ended with a clean stop, and nothing was done to the files since."""
+        self._host = messages.HOST_IPV6 if self.setting.store_ipv6 else messages.HOST
         self._start(h.StartStore())
 
     # --- the steps --------------------------------------------------------------------------------------------
@@ -103,7 +117,7 @@ class Runner:
                 if self.store.accepts_puts:
                     self._see(seen.Failed(type(step).__name__, "a flush failed, and puts are accepted all the same"))
             # A full or failing disk may stop an awaited operation; nothing that was promised may depend on it.
-            if not isinstance(step, h.FlushLog | h.Maintain | h.StopStore | h.ExpireFile | h.DispatchMessage):
+            if not isinstance(step, _MAY_FAIL):
                 self._failed(step, error)
             elif isinstance(step, h.StopStore):
                 self._crash(h.ProcessCrash())
@@ -134,6 +148,8 @@ class Runner:
                 self._start(step)
             case h.DamageAbort() | h.DamageCheckpoint() | h.StrayFile() | h.LoseDerived() if store is None:
                 self._damage(step)
+            case h.DamageRecord() if store is None:
+                self._damage_record(step)
             case h.ProcessCrash() | h.PowerLoss() if store is not None or step.effects == 0:
                 if step.effects == 0:
                     self._crash(step)
@@ -150,9 +166,9 @@ class Runner:
         match step:
             case h.AppendMessage():
                 room = self.setting.log_file_bytes - store.log_max % self.setting.log_file_bytes
-                self._put(store, messages.one(step, self.numbers, self.now_ms, room), early=step.early)
+                self._put(store, messages.one(step, self.numbers, self.now_ms, room, self._host), early=step.early)
             case h.AppendBatch():
-                self._put(store, messages.batch(step, self.numbers, self.now_ms), early=False)
+                self._put(store, messages.batch(step, self.numbers, self.now_ms, self._host), early=False)
             case h.FlushLog():
                 self._flush(store)
             case h.DispatchMessage(count):
@@ -179,13 +195,17 @@ class Runner:
                 self._waiting.clear()
                 self._see(seen.StopStore())
                 self._note_checkpoint()
+                self._look_at_rest()
                 self.disk = self.disk.after_process_crash()  # a new process, with nothing lost
             case h.Meanwhile(flushes):
                 self._meanwhile, self._flushes_left = step, flushes
+            case h.SecondProcess():
+                self._second_process()
+            case h.SaveConfig(value):
+                self._save_config(value)
             case h.FailFlush():
                 self.disk.inject(Fault.FLUSH_FAILS)
             case h.FillDisk(effects):
-                self._disk_was_full = True
                 self.disk.inject(Fault.DISK_FULL, self.disk.operations + effects)
             case _:
                 pass
@@ -207,21 +227,22 @@ class Runner:
     def _dispatch(self, store: MessageStore, count: int) -> None:
         """Whoever waits for messages is told of each one, in order."""
         at = begin = store.dispatched_to
-        told = [int(each.physical_offset) for each in store.dispatch(count)]
+        faults = len(self.disk.happened)
+        told = store.dispatch(count)
         expected = []
         while at < store.dispatched_to:
             data = store.message_at(at)
             record = decoded(data) if data is not None else None
             if isinstance(record, Record):
                 if record.has_queue_unit:
-                    expected.append(record.physical_offset)
+                    expected.append(record)
                 at = PhysicalOffset(at + record.size_bytes)
             else:
                 at = PhysicalOffset((at // self.setting.log_file_bytes + 1) * self.setting.log_file_bytes)
         bound = store.flushed_to if self.setting.sync_flush else store.log_max
-        if begin == store.dispatched_to < bound and not self._disk_was_full:
+        if begin == store.dispatched_to < bound and faults == len(self.disk.happened):
             self._see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
-        if told != expected:
+        if len(told) > count or [_told(each) for each in told] != [_to_tell(record) for record in expected]:
             self._see(seen.Failed("dispatch", f"from {begin} on {told} were dispatched instead of {expected}"))
 
     def _replicate(self, store: MessageStore) -> None:
@@ -248,20 +269,28 @@ class Runner:
         for sent in to_send.sent:
             self._see(sent)
         now_ms = TimestampMs(self.now_ms)
+        accepts, faults = store.accepts_puts, len(self.disk.happened)
         message = to_send.message
         result = store.put(message, now_ms) if isinstance(message, MessageToStore) else store.put_batch(message, now_ms)
         if not result.status.is_stored:
             for sent in to_send.sent:
                 self._see(seen.Refused(sent.number, result.status.name))
+            is_legal = messages.is_legal(to_send.sent, self.setting.log_file_bytes)
+            if is_legal and accepts and faults == len(self.disk.happened):
+                self._see(seen.Failed("put", f"{result.status.name} for a message that can be stored"))
             return
         physical_offset, queue_offset = int(result.physical_offset), int(result.queue_offset)
         for sent in to_send.sent:
-            size = messages.record_bytes(sent, to_send.sent[0].number)
+            size = messages.record_bytes(sent)
             self._see(seen.Stored(sent.number, physical_offset, size, queue_offset, result.store_timestamp_ms))
             physical_offset += size
             queue_offset += 1
-        if result.size_bytes != physical_offset - result.physical_offset or result.count != len(to_send.sent):
-            self._see(seen.Failed("put", f"a result of {result.size_bytes} bytes and {result.count} messages"))
+        first = to_send.sent[0]
+        expected = (first.topic, first.queue_id, len(to_send.sent), physical_offset, messages.ids(result, to_send.sent))
+        if (result.topic, result.queue_id, result.count, result.durable_at, result.message_id) != expected:
+            self._see(seen.Failed("put", f"{result} instead of {expected}"))
+        if result.size_bytes != physical_offset - result.physical_offset:
+            self._see(seen.Failed("put", f"a result of {result.size_bytes} bytes"))
         self._waiting.append((result, tuple(sent.number for sent in to_send.sent)))
         if early or not self.setting.sync_flush:
             self._answer(store)
@@ -277,7 +306,7 @@ class Runner:
         self._meanwhile = None
         message = h.AppendMessage(step.topic, step.queue)
         room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
-        self._put(self.store, messages.one(message, self.numbers, self.now_ms, room), early=False)
+        self._put(self.store, messages.one(message, self.numbers, self.now_ms, room, self._host), early=False)
         if step.dispatch:
             self.store.dispatch(ALL)
             self._serve(h.ServeMessage(step.topic, step.queue), self.store)
@@ -299,15 +328,18 @@ class Runner:
     def _clean(self, step: h.ExpireFile, store: MessageStore) -> None:
         self.now_ms += step.after_ms
         used = self.disk.usage("").total_bytes - self.disk.usage("").free_bytes
-        self.disk.capacity_bytes = max(1, used * 100 // step.used_percent)
+        self.disk.capacity_bytes = max(1, -(-used * 100 // step.used_percent))
         before = tuple(
             (int(name), int(self.disk.info(f"commitlog/{name}").modified_ms)) for name in self.disk.list("commitlog")
         )
         due = step.hour == DELETE_HOUR or step.used_percent > 75
         safe_before = int(min(store.dispatched_to, store.flushed_to))
         removed = -1
+        self._used_percent = step.used_percent
         try:
             removed = drive(store.clean(TimestampMs(self.now_ms), step.hour))
+            if store.accepts_puts and step.used_percent > FULL_PERCENT:
+                self._see(seen.Failed("clean", f"puts are accepted on a disk that is {step.used_percent} % full"))
         finally:
             self.disk.capacity_bytes = CAPACITY_BYTES
             self._see(
@@ -332,60 +364,29 @@ class Runner:
         return tuple(begin for begin in map(int, self.disk.list("commitlog")) if begin <= last)
 
     def _serve(self, step: h.ServeMessage, store: MessageStore) -> None:
-        topic = messages.TOPICS[step.topic % len(messages.TOPICS)]
-        queue_id = messages.QUEUES[step.queue % len(messages.QUEUES)]
-        first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
-        units = {unit.queue_offset: unit.tags_code for unit in store.units(topic, queue_id, first, ALL)}
-        at = first
-        while units and at < end:  # units never cross a file
-            at = QueueOffset(max(units) + 1)
-            more = store.units(topic, queue_id, at, ALL)
-            if not more:
-                break
-            units.update({unit.queue_offset: unit.tags_code for unit in more})
-        message_filter, wanted = MessageFilter(), tuple(sorted(units))
-        if step.tag is not None:
-            code = java_hash(messages.TAGS[step.tag % len(messages.TAGS)])
-            message_filter = MessageFilter(tag_codes=frozenset({code}))
-            wanted = tuple(offset for offset in wanted if units[QueueOffset(offset)] == code)
-        offset = QueueOffset(max(0, end - step.behind))
-        worst = raw.worst_case(self.disk)
-        for _ in range(ALL):
-            result = store.get_message(topic, queue_id, offset, step.count, message_filter)
-            found = []
-            for data in result.records:
-                record = decoded(data)
-                found.append(record.queue_offset if isinstance(record, Record) else -1)
-                self._see(
-                    seen.ServeMessage(
-                        record,
-                        topic,
-                        queue_id,
-                        found[-1],
-                        is_durable=isinstance(record, Record)
-                        and raw.holds(worst, record.physical_offset, data, self.setting.log_file_bytes),
-                        must_be_durable=self.setting.sync_flush,
-                    )
-                )
-            self._see(
-                seen.Pulled(
-                    topic,
-                    queue_id,
-                    offset,
-                    step.count,
-                    result.status.name,
-                    result.next_offset,
-                    result.min_offset,
-                    result.max_offset,
-                    tuple(found),
-                    wanted,
-                )
-            )
-            if (result.min_offset, result.max_offset) != (first, end):
-                self._see(seen.Failed("get_message", f"bounds {result.min_offset}, {result.max_offset}"))
-            if result.next_offset == offset or result.next_offset >= end:
-                return
-            offset = result.next_offset
+        self.observations.extend(serve(step, store, self.disk, self.setting, self.now_ms))
+
+    def _second_process(self) -> None:
+        """A second store on the same directory is refused before it has changed anything."""
+        before = self.disk.contents()
+        meanwhile, self._meanwhile = self._meanwhile, None
+        try:
+            drive(self.engine.open_store(self.disk.another_process(), self.setting).start(TimestampMs(self.now_ms)))
+            self._see(seen.Failed("SecondProcess", "a store was started in a directory that is in use"))
+        except StoreInUse:
+            pass
+        self._meanwhile = meanwhile
+        if self.disk.contents() != before:
+            self._see(seen.Failed("SecondProcess", "a store that was refused has changed files"))
+
+    def _save_config(self, value: int) -> None:
+        previous = read_text_file(self.disk, CONFIG)
+        self._see(seen.SaveConfig(value))
+        drive(replace_text_file(self.disk, CONFIG, str(value).encode()))
+        self._see(seen.ConfigSaved(value))
+        backup = read_text_file(self.disk, f"{CONFIG}.bak")
+        if previous not in (None, str(value).encode()) and backup != previous:
+            self._see(seen.Failed("SaveConfig", f"the backup holds {backup!r}, not {previous!r}"))
 
     # --- crashes and starts -----------------------------------------------------------------------------------
 
@@ -422,9 +423,13 @@ class Runner:
             self._cannot_start(error)
             return
         self.store = store
-        # On a full disk a file may have ended with its blank and no next one: the log is then cut back to the blank.
-        again = 0 if self._disk_was_full else report.records_dispatched
-        self._see(seen.StartStore(report.was_clean, report.valid_to, again))
+        self._used_percent = 0
+        self._is_at_rest = False
+        self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched))
+        if ABORT not in raw.worst_case(self.disk):
+            self._see(seen.Failed("StartStore", "a power loss now would look like a clean stop"))
+        config = read_text_file_or_backup(self.disk, CONFIG)
+        self._see(seen.ConfigRead(int(config) if config is not None else -1))
         self._flushed_to = -1
         self._note_progress()
         readout = self._readout(store, is_full=True)
@@ -443,6 +448,22 @@ class Runner:
             return None  # the start itself will show it
         return self._readout(store, is_full=True)
 
+    def _look_at_rest(self) -> None:
+        """After a clean stop everything is durable, and every file as its format says."""
+        contents, present = raw.worst_case(self.disk), self.disk.contents()
+        differ = sorted(
+            path
+            for path in contents.keys() | present.keys()
+            # A file that was never written may lose its size.
+            if contents.get(path, b"").rstrip(b"\0") != present.get(path, b"").rstrip(b"\0")
+            and path.partition("/")[0] in AT_REST
+        )
+        if differ or ABORT in contents:
+            self._see(seen.Failed("StopStore", f"a power loss now would change {differ}; abort: {ABORT in contents}"))
+        for fault in at_rest.faults(contents, self.setting, self._deleted_to):
+            self._see(seen.Failed("StopStore", fault))
+        self._is_at_rest = True
+
     def _readout(self, store: MessageStore, *, is_full: bool) -> seen.Readout:
         hides = self.setting.transient_pool and not is_full
         return read_everything(store, self.setting.log_file_bytes, is_full=is_full, hides_unwritten=hides)
@@ -457,6 +478,7 @@ class Runner:
 
     def _damage(self, step: h.DamageAbort | h.DamageCheckpoint | h.StrayFile | h.LoseDerived) -> None:
         self._see(seen.Damaged(type(step).__name__))
+        self._is_at_rest = False
         match step:
             case h.DamageAbort(present=True):
                 self.disk.put_contents({ABORT: b""})
@@ -464,51 +486,51 @@ class Runner:
                 self._may_refuse = True
                 self.disk.take_away(ABORT)
             case h.DamageCheckpoint(how):
-                self._damage_checkpoint(how)
+                damage.damage_checkpoint(self.disk, how, BEGIN_MS, self.now_ms)
+                self._is_lied_to |= how == "ahead"
+                self._may_refuse |= how in ("ahead", "torn")
             case h.StrayFile(where):
-                self._stray(where)
-            case h.LoseDerived(what):
-                prefix = "index/" if what == "index" else "consumequeue/"
-                gone = [path for path in self.disk.contents() if path.startswith(prefix)]
-                if what == "one queue":
-                    gone = [path for path in gone if gone[0].rpartition("/")[0] == path.rpartition("/")[0]]
-                for path in gone:
+                path = damage.stray_file(self.disk, self.setting, where)
+                if path is not None:
+                    self._must_be_refused(StrayFile, path)
                     self.disk.take_away(path)
+            case h.LoseDerived(what):
+                damage.lose_derived(self.disk, what)
 
-    def _damage_checkpoint(self, how: str) -> None:
-        stamps = self.disk.contents().get(CHECKPOINT, b"")
-        self.disk.take_away(CHECKPOINT)
-        later = (self.now_ms + 3_600_000).to_bytes(8, "big")
-        match how:
-            case "missing":
-                return
-            case "empty":
-                stamps = b""
-            case "zero":
-                stamps = bytes(4096)
-            case "behind":
-                stamps = (BEGIN_MS - 1).to_bytes(8, "big") * 3 + bytes(4072)
-            case "ahead":
-                stamps = later * 3 + bytes(4072)
-                self._is_lied_to = self._may_refuse = True
-            case _:
-                self._may_refuse = True
-                stamps = stamps[:8] + bytes(max(0, len(stamps) - 8))
-        self.disk.put_contents({CHECKPOINT: stamps})
+    def _damage_record(self, step: h.DamageRecord) -> None:
+        """A record that was durable is damaged and others follow. A start may refuse, or overlook it; it may not drop
+        what follows. The byte is put right again before anything else happens."""
+        records = raw.log_records(self.disk.contents())
+        if not self._is_at_rest or len(records) < 2:
+            return
+        record = records[step.record % (len(records) - 1)]
+        base = record.physical_offset // self.setting.log_file_bytes * self.setting.log_file_bytes
+        path, at = f"{raw.LOG}/{base:020}", record.physical_offset - base
+        at += BODY_AT + len(record.born_host) + len(record.store_host) + step.byte % len(record.body)
+        damage.flip_byte(self.disk, path, at)
+        self._see(seen.Damaged("DamageRecord"))
+        self._must_be_refused(DamagedLog, "", may_start=True)
+        damage.flip_byte(self.disk, path, at)
+        self._is_at_rest = False
 
-    def _stray(self, where: str) -> None:
-        size = self.setting.log_file_bytes
-        if where == "queue":
-            for topic in self.disk.list("consumequeue"):
-                for queue_id in self.disk.list(f"consumequeue/{topic}"):
-                    names = self.disk.list(f"consumequeue/{topic}/{queue_id}")
-                    end = int(names[-1]) + self.setting.queue_file_units * raw.UNIT_BYTES if names else 0
-                    self.disk.put_contents({f"consumequeue/{topic}/{queue_id}/{end:020}": b""})
-                    return
+    def _must_be_refused(self, kind: type[Exception], path: str, *, may_start: bool = False) -> None:
+        """A start says what is wrong, and changes nothing."""
+        before = self.disk.contents()
+        try:
+            drive(self.engine.open_store(self.disk, self.setting).start(TimestampMs(self.now_ms)))
+        except kind as error:
+            if path not in str(error):
+                self._see(seen.Failed("StartStore", f"{type(error).__name__} that does not name {path}: {error}"))
+            after = self.disk.contents()
+            changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+            if changed - {LOCK}:
+                self._see(seen.Failed("StartStore", f"a start that was refused has changed {sorted(changed)}"))
+        except Exception as error:
+            self._see(seen.Failed("StartStore", f"{type(error).__name__} instead of {kind.__name__}: {error}"))
         else:
-            names = self.disk.list("commitlog")
-            end = int(names[-1]) + size if names else 0
-            self.disk.put_contents({f"commitlog/{end:020}": b"" if where == "log" else bytes(size)})
+            if not may_start:
+                self._see(seen.Failed("StartStore", f"it was started in spite of {path}"))
+        self.disk = self.disk.after_process_crash()
 
     # --- observing --------------------------------------------------------------------------------------------
 
@@ -525,6 +547,8 @@ class Runner:
             self._see(seen.FlushLog(self._flushed_to))
         if self.store is not None:
             self._note_checkpoint()
+            if not self.store.accepts_puts and not self.disk.happened and self._used_percent <= FULL_PERCENT:
+                self._see(seen.Failed("put", "puts are refused although nothing is wrong"))
 
     def _note_checkpoint(self) -> None:
         if self._is_lied_to or not self.disk.exists(CHECKPOINT):
@@ -534,6 +558,19 @@ class Runner:
         if stamps != self._checkpoint_bytes:
             self._checkpoint_bytes = stamps
             self._see(raw.checkpoint(self.disk, self.setting, self._deleted_to))
+
+
+def _told(each: Dispatched) -> tuple[object, ...]:
+    pairs = tuple(sorted(piece.split("\x01", 1) for piece in each.properties.decode().split("\x02") if piece))
+    where = (each.topic, each.queue_id, each.queue_offset, each.physical_offset, each.size_bytes)
+    return (*where, each.tags_code, each.store_timestamp_ms, pairs)
+
+
+def _to_tell(record: Record) -> tuple[object, ...]:
+    """What whoever waits for a message is told of it."""
+    pairs = tuple([name, value] for name, value in record.properties)
+    where = (record.topic, record.queue_id, record.queue_offset, record.physical_offset, record.size_bytes)
+    return (*where, messages.tags_code(record), record.store_ms, pairs)
 
 
 def run_history(history: h.History, engine: str = "reference") -> tuple[list[Violation], list[seen.Observation]]:

@@ -1,0 +1,103 @@
+"""A consumer reads a queue: what it asks for, what it should get, and what it got."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conformance.oracles import store_events as seen
+from conformance.store import history as h
+from conformance.store import messages, raw
+from conformance.store.readout import ALL, all_units, decoded
+from conformance.store.record import Record, java_hash
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.sim.disk import SimulatedDisk
+from refmq.store import ExtTest, MessageFilter, MessageStore, QueueUnit
+
+
+def serve(
+    step: h.ServeMessage, store: MessageStore, disk: SimulatedDisk, setting: h.Setting, now_ms: int
+) -> Iterator[seen.Observation]:
+    """Reads from an offset on until nothing is left."""
+    topic = messages.TOPICS[step.topic % len(messages.TOPICS)]
+    queue_id = messages.QUEUES[step.queue % len(messages.QUEUES)]
+    first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
+    units = tuple(
+        seen.Wanted(
+            unit.queue_offset, unit.physical_offset, unit.size_bytes, _is_wanted(step, store, unit, setting, now_ms)
+        )
+        for unit in all_units(store, topic, queue_id)
+    )
+    offset = QueueOffset(max(0, end - step.behind))
+    worst = raw.worst_case(disk)
+    message_filter = _filter(step, topic, now_ms)
+    for _ in range(ALL):
+        result = store.get_message(topic, queue_id, offset, step.count, message_filter)
+        found = []
+        for data in result.records:
+            record = decoded(data)
+            found.append(record.queue_offset if isinstance(record, Record) else -1)
+            yield seen.ServeMessage(
+                record,
+                topic,
+                queue_id,
+                found[-1],
+                is_durable=isinstance(record, Record)
+                and raw.holds(worst, record.physical_offset, data, setting.log_file_bytes),
+                must_be_durable=setting.sync_flush,
+            )
+        yield seen.Pulled(
+            topic,
+            queue_id,
+            offset,
+            step.count,
+            result.status.name,
+            result.next_offset,
+            result.min_offset,
+            result.max_offset,
+            tuple(found),
+            units,
+            log_max=store.log_max,
+            units_per_file=setting.queue_file_units,
+            memory_bytes=setting.memory_bytes,
+            suggest_slave=result.suggest_slave,
+        )
+        if (result.min_offset, result.max_offset) != (first, end):
+            yield seen.Failed("get_message", f"bounds {result.min_offset}, {result.max_offset}")
+        if result.next_offset == offset or result.next_offset >= end:
+            return
+        offset = result.next_offset
+
+
+def _filter(step: h.ServeMessage, topic: str, now_ms: int) -> MessageFilter:
+    tag_codes = None
+    if step.tag is not None:
+        tag_codes = frozenset({java_hash(messages.TAGS[step.tag % len(messages.TAGS)])})
+    if step.expression is None:
+        return MessageFilter(tag_codes)
+    expression = step.expression % len(messages.TAGS)
+    test = ExtTest(
+        messages.bit_positions(expression), messages.bit_count(topic) or 8, TimestampMs(now_ms - step.since_ms)
+    )
+    matches = None if step.bits_only else lambda properties: messages.tag_of(properties) == expression
+    return MessageFilter(tag_codes, test, matches)
+
+
+def _is_wanted(step: h.ServeMessage, store: MessageStore, unit: QueueUnit, setting: h.Setting, now_ms: int) -> bool:
+    """Whether the filter lets a message through, by what is in its record."""
+    data = store.message_at(PhysicalOffset(unit.physical_offset))
+    record = decoded(data) if data is not None else None
+    if not isinstance(record, Record):
+        return True  # whoever reads it will say so
+    tags = dict(record.properties).get("TAGS", "")
+    if step.tag is not None and java_hash(tags) != java_hash(messages.TAGS[step.tag % len(messages.TAGS)]):
+        return False
+    if step.expression is None:
+        return True
+    expression = step.expression % len(messages.TAGS)
+    if not step.bits_only:
+        return messages.TAGS.index(tags) == expression
+    bitmap = messages.bitmap_of(record.topic, f"TAGS\x01{tags}".encode())
+    has_bits = setting.ext and bitmap and messages.has_ext_unit(record, setting.ext_file_bytes)
+    if not has_bits or record.store_ms < now_ms - step.since_ms:
+        return True
+    return all(bitmap[bit // 8] & 1 << bit % 8 for bit in messages.bit_positions(expression))
