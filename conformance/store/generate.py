@@ -20,7 +20,7 @@ WAITS_MS: Final = (1, 0, 10, 500, 1000, 3000, 10_000, 60_000, -1, -1000, -100_00
 MAINTAIN_MS: Final = (60_000, 0, 500, 1000, 10_000, 200)
 EFFECTS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40)
 LEVELS: Final = (1, 2, 18, 99)
-HOURS: Final = (4, 5, 3)
+HOURS: Final = (4, 5, 3, None)
 USED_PERCENTS: Final = (10, 80, 87, 95, 75, 76, 85, 86, 90, 91)
 AGES_MS: Final = (73 * 3600 * 1000, 0, 71 * 3600 * 1000)
 
@@ -93,7 +93,7 @@ def serve_message(choose: Choose) -> h.ServeMessage:
         tag=choose(5) if choose(3) == 2 else None,
         expression=choose(5) if choose(3) == 2 else None,
         bits_only=choose(2) == 1,
-        since_ms=(1 << 40, 0, 1000)[choose(3)],
+        since=(1 << 40, 0, 1000)[choose(3)],
     )
 
 
@@ -131,7 +131,8 @@ RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (10, dispatch_message),
     (6, lambda choose: h.Maintain(pick(choose, MAINTAIN_MS))),
     (6, lambda choose: h.AdvanceClock(pick(choose, WAITS_MS))),
-    (4, lambda choose: h.ExpireFile(pick(choose, AGES_MS), pick(choose, HOURS), pick(choose, USED_PERCENTS))),
+    (4, lambda choose: h.ExpireFile(pick(choose, AGES_MS), HOURS[choose(4)], pick(choose, USED_PERCENTS))),
+    (1, lambda _: h.CleanQueues()),
     (6, serve_message),
     (3, lambda _: h.ReadEverything()),
     (1, lambda choose: h.DeleteTopic(choose(3))),

@@ -96,8 +96,14 @@ class ExpireFile:
     """Cleaning runs, after some time, at an hour of the day, on a disk of some fullness."""
 
     after_ms: int = 0
-    hour: int = 4
+    hour: int | None = 4
+    """None: an operator asks for it now."""
     used_percent: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CleanQueues:
+    """An operator has the files of queues and index removed whose messages are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +120,8 @@ class ServeMessage:
     """Not None: only messages that satisfy this expression are wanted (`messages.bit_positions`)."""
     bits_only: bool = False
     """The expression is asked of the bitmaps alone, so that what they let through can be seen."""
-    since_ms: int = 1 << 40
-    """How long ago the expression was registered: bitmaps of earlier messages say nothing of it."""
+    since: int = 1 << 40
+    """How many bytes of the log ago the expression was registered: earlier bitmaps say nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +249,7 @@ Step = (
     | Maintain
     | AdvanceClock
     | ExpireFile
+    | CleanQueues
     | ServeMessage
     | ReadEverything
     | DeleteTopic
@@ -272,6 +279,7 @@ STEPS: Final[dict[str, type[Step]]] = {
         Maintain,
         AdvanceClock,
         ExpireFile,
+        CleanQueues,
         ServeMessage,
         ReadEverything,
         DeleteTopic,

@@ -46,7 +46,7 @@ LOCK: Final = "lock"
 AT_REST: Final = ("commitlog", "consumequeue", "consumequeue_ext", "index", CHECKPOINT, ABORT)
 """What a clean stop makes durable; the configuration is saved by others."""
 CONFIG: Final = "config/delayOffset.json"
-_MAY_FAIL: Final = (h.FlushLog, h.Maintain, h.StopStore, h.ExpireFile, h.DispatchMessage, h.SaveConfig)
+_MAY_FAIL: Final = (h.FlushLog, h.Maintain, h.StopStore, h.ExpireFile, h.CleanQueues, h.DispatchMessage, h.SaveConfig)
 """Steps that a full or failing disk may stop."""
 
 
@@ -178,6 +178,8 @@ class Runner:
                 self._maintain(store, after_ms)
             case h.ExpireFile():
                 self._clean(step, store)
+            case h.CleanQueues():
+                drive(store.clean_queues())
             case h.ServeMessage():
                 self._serve(step, store)
             case h.ReadEverything():
@@ -332,7 +334,7 @@ class Runner:
         before = tuple(
             (int(name), int(self.disk.info(f"commitlog/{name}").modified_ms)) for name in self.disk.list("commitlog")
         )
-        due = step.hour == DELETE_HOUR or step.used_percent > 75
+        due = step.hour in (DELETE_HOUR, None) or step.used_percent > 75
         safe_before = int(min(store.dispatched_to, store.flushed_to))
         removed = -1
         self._used_percent = step.used_percent
@@ -364,7 +366,7 @@ class Runner:
         return tuple(begin for begin in map(int, self.disk.list("commitlog")) if begin <= last)
 
     def _serve(self, step: h.ServeMessage, store: MessageStore) -> None:
-        self.observations.extend(serve(step, store, self.disk, self.setting, self.now_ms))
+        self.observations.extend(serve(step, store, self.disk, self.setting))
 
     def _second_process(self) -> None:
         """A second store on the same directory is refused before it has changed anything."""

@@ -9,27 +9,25 @@ from conformance.store import history as h
 from conformance.store import messages, raw
 from conformance.store.readout import ALL, all_units, decoded
 from conformance.store.record import Record, java_hash
-from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import ExtTest, MessageFilter, MessageStore, QueueUnit
 
 
 def serve(
-    step: h.ServeMessage, store: MessageStore, disk: SimulatedDisk, setting: h.Setting, now_ms: int
+    step: h.ServeMessage, store: MessageStore, disk: SimulatedDisk, setting: h.Setting
 ) -> Iterator[seen.Observation]:
     """Reads from an offset on until nothing is left."""
     topic = messages.TOPICS[step.topic % len(messages.TOPICS)]
     queue_id = messages.QUEUES[step.queue % len(messages.QUEUES)]
     first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
     units = tuple(
-        seen.Wanted(
-            unit.queue_offset, unit.physical_offset, unit.size_bytes, _is_wanted(step, store, unit, setting, now_ms)
-        )
+        seen.Wanted(unit.queue_offset, unit.physical_offset, unit.size_bytes, _is_wanted(step, store, unit, setting))
         for unit in all_units(store, topic, queue_id)
     )
     offset = QueueOffset(max(0, end - step.behind))
     worst = raw.worst_case(disk)
-    message_filter = _filter(step, topic, now_ms)
+    message_filter = _filter(step, topic, store.log_max)
     for _ in range(ALL):
         result = store.get_message(topic, queue_id, offset, step.count, message_filter)
         found = []
@@ -68,7 +66,7 @@ def serve(
         offset = result.next_offset
 
 
-def _filter(step: h.ServeMessage, topic: str, now_ms: int) -> MessageFilter:
+def _filter(step: h.ServeMessage, topic: str, log_max: int) -> MessageFilter:
     tag_codes = None
     if step.tag is not None:
         tag_codes = frozenset({java_hash(messages.TAGS[step.tag % len(messages.TAGS)])})
@@ -76,13 +74,13 @@ def _filter(step: h.ServeMessage, topic: str, now_ms: int) -> MessageFilter:
         return MessageFilter(tag_codes)
     expression = step.expression % len(messages.TAGS)
     test = ExtTest(
-        messages.bit_positions(expression), messages.bit_count(topic) or 8, TimestampMs(now_ms - step.since_ms)
+        messages.bit_positions(expression), messages.bit_count(topic) or 8, PhysicalOffset(log_max - step.since)
     )
     matches = None if step.bits_only else lambda properties: messages.tag_of(properties) == expression
     return MessageFilter(tag_codes, test, matches)
 
 
-def _is_wanted(step: h.ServeMessage, store: MessageStore, unit: QueueUnit, setting: h.Setting, now_ms: int) -> bool:
+def _is_wanted(step: h.ServeMessage, store: MessageStore, unit: QueueUnit, setting: h.Setting) -> bool:
     """Whether the filter lets a message through, by what is in its record."""
     data = store.message_at(PhysicalOffset(unit.physical_offset))
     record = decoded(data) if data is not None else None
@@ -98,6 +96,6 @@ def _is_wanted(step: h.ServeMessage, store: MessageStore, unit: QueueUnit, setti
         return messages.TAGS.index(tags) == expression
     bitmap = messages.bitmap_of(record.topic, f"TAGS\x01{tags}".encode())
     has_bits = setting.ext and bitmap and messages.has_ext_unit(record, setting.ext_file_bytes)
-    if not has_bits or record.store_ms < now_ms - step.since_ms:
+    if not has_bits or record.physical_offset < store.log_max - step.since:
         return True
     return all(bitmap[bit // 8] & 1 << bit % 8 for bit in messages.bit_positions(expression))
