@@ -7,13 +7,14 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from refmq.broker.broker import Broker, start_state
+from refmq.broker.broker import Broker
 from refmq.broker.check_rounds import CheckRounds, Limits, Progress
 from refmq.broker.config import BrokerConfig
 from refmq.broker.handlers import handle
 from refmq.broker.handlers.pull import answer_held
 from refmq.broker.handlers.transaction import ask_producer
 from refmq.broker.queue_locks import restart_broker
+from refmq.broker.stored import StoredTables, start_state
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.codes import RequestCode
@@ -72,7 +73,9 @@ class Harness:
         self.events: list[Event] = []
         self.refuse_puts: PutStatus | None = None
         self.peers: dict[int, FakePeer] = {}
-        state = start_state(config or BrokerConfig(), {}, restart_broker(None), self.now_ms(), self.store.log_max)
+        state = start_state(
+            config or BrokerConfig(), StoredTables(), restart_broker(None), self.now_ms(), self.store.log_max
+        )
         self.broker = Broker(state, store_config, self, self, STORE_HOST)
         start = Progress(QueueOffset(0), QueueOffset(0), PhysicalOffset(0))
         self.rounds = CheckRounds(

@@ -14,62 +14,26 @@ from refmq.broker import clients, groups, offsets, topics
 from refmq.broker.clients import Changed, ClientStep, ConnectionId
 from refmq.broker.config import BrokerConfig
 from refmq.broker.delay import DelayService
-from refmq.broker.filter import BloomFilter
-from refmq.broker.filters import Bitmaps, FilterFile, bury_group, from_file
+from refmq.broker.filters import Bitmaps, bury_group
 from refmq.broker.flow import FlowControl
 from refmq.broker.pull_hold import PullHold
-from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.state import BrokerState
 from refmq.broker.stats import RateMeter, StatsTable
+from refmq.broker.stored import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.topics import SendCreation, TopicTable
 from refmq.broker.transactions import Transactions
 from refmq.broker.world import Engine, World
-from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.ids import HostAddress, QueueOffset
 from refmq.model.step import Event
-from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
-from refmq.protocol.bodies.config import (
-    DataVersion,
-    SubscriptionGroupConfig,
-    SubscriptionGroupWrapper,
-    TopicConfigSerializeWrapper,
-)
-from refmq.protocol.bodies.offsets import ConsumerOffsets, DelayOffsets
+from refmq.protocol.bodies.codec import JsonStyle, encode_body
+from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig
+from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import oneway
 from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.store.config import StoreConfig
 from refmq.store.delay import DelayLevels
-
-TOPICS_FILE = "topics.json"
-GROUPS_FILE = "subscriptionGroup.json"
-OFFSETS_FILE = "consumerOffset.json"
-FILTERS_FILE = "consumerFilter.json"
-DELAY_FILE = "delayOffset.json"
-
-
-def start_state(
-    config: BrokerConfig, files: dict[str, bytes], locks: QueueLocks, now_ms: TimestampMs, log_end: PhysicalOffset
-) -> BrokerState:
-    """The state of a broker that starts, from the config files that it has. `WireError` when one makes no sense."""
-
-    def topics_of(text: bytes) -> TopicConfigSerializeWrapper:
-        return decode_body(TopicConfigSerializeWrapper, text)
-
-    topics_text = files.get(TOPICS_FILE)
-    groups_text = files.get(GROUPS_FILE)
-    offsets_text = files.get(OFFSETS_FILE)
-    filters_text = files.get(FILTERS_FILE)
-    bloom = BloomFilter.for_groups(config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter)
-    return BrokerState(
-        config=config,
-        topics=topics.start_topics(config, topics_of(topics_text) if topics_text else None, now_ms),
-        groups=groups.start_groups(decode_body(SubscriptionGroupWrapper, groups_text) if groups_text else None, now_ms),
-        clients=clients.ClientTable(),
-        offsets=offsets.load_offsets(decode_body(ConsumerOffsets, offsets_text) if offsets_text else None),
-        locks=locks,
-        filters=from_file(decode_body(FilterFile, filters_text) if filters_text else None, bloom, now_ms, log_end),
-    )
 
 
 class Broker:

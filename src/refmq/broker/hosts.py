@@ -20,6 +20,15 @@ def host_of(text: str) -> HostAddress:
         return _NOWHERE
 
 
+def is_ip(host: str) -> bool:
+    """Whether a host is an address and not a name."""
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
 def host_text(address: HostAddress) -> str:
     """`host:port`, as clients see it."""
     ip = ip_address(address.ip)

@@ -10,12 +10,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Final
 
 from refmq.broker.config import BrokerConfig
+from refmq.broker.topics import name_mistake
 from refmq.errors import UsageError
 from refmq.protocol.headers.codec import camel_case
 from refmq.store.config import FlushMode, StoreConfig
+from refmq.store.delay import DelayLevels
 
 NUMBER_MAX: Final = 2**63 - 1
 
@@ -58,6 +61,11 @@ def _hours(text: str) -> tuple[int, ...]:
     if not parts or not all(part.isdigit() and int(part) < 24 for part in parts):
         raise ValueError("hours of the day (0 to 23), separated by ;")
     return tuple(map(int, parts))
+
+
+def _delay_levels(text: str) -> str:
+    DelayLevels.parse(text)  # says itself what is wrong
+    return text.strip()
 
 
 def _shown(value: Any) -> str:
@@ -104,7 +112,7 @@ STORE_KEYS: Final = {
     ),
     "diskMaxUsedSpaceRatio": _number_key("disk_used_percent_max"),
     "cleanFileForciblyEnable": _flag_key("clean_forcibly"),
-    "messageDelayLevel": StoreKey("delay_levels", str, str),
+    "messageDelayLevel": StoreKey("delay_levels", _delay_levels, str),
     "offsetCheckInSlave": _flag_key("correct_offsets_on_slave"),
     "checkCRCOnRecover": _flag_key("check_crc"),
 }
@@ -166,6 +174,18 @@ NO_EFFECT: Final = frozenset(
 )  # fmt: skip
 """Keys that size Java's threads and buffers, or choose between ways that are one way here."""
 
+BOUNDS: Final = {
+    "listenPort": (0, 65535),
+    "brokerPermission": (0, 7),
+    "defaultTopicQueueNums": (0, 65_536),
+    "flushConsumerOffsetInterval": (10, NUMBER_MAX),
+    "transactionCheckInterval": (10, NUMBER_MAX),
+    "registerBrokerTimeoutMills": (1, NUMBER_MAX),
+    "expectConsumerNumUseFilter": (1, 10_000),
+    "maxErrorRateOfBloomFilter": (1, 99),
+}
+"""What a number may be, where it is not just 0 or more: a timer of 0 would never rest."""
+
 CHANGEABLE: Final = frozenset(
     {
         "brokerPermission", "autoCreateTopicEnable", "autoCreateSubscriptionGroup", "defaultTopicQueueNums",
@@ -222,9 +242,50 @@ def apply_settings(
 
 
 def _read_broker_value(name: str, text: str) -> Any:
-    kinds: dict[type, Callable[[str], Any]] = {bool: _boolean, int: _integer, str: _printable}
     default = getattr(BrokerConfig(), BROKER_KEYS[name])
-    return _checked(name, text, kinds[type(default)])
+    read: Callable[[str], Any] = _TEXTS.get(name, _printable)
+    if isinstance(default, bool):
+        read = _boolean
+    elif isinstance(default, int):
+        read = partial(_integer_between, *BOUNDS.get(name, (0, NUMBER_MAX)))
+    return _checked(name, text, read)
+
+
+def _integer_between(low: int, high: int, text: str) -> int:
+    number = _integer(text)
+    if not low <= number <= high:
+        raise ValueError(f"at least {low}" if high == NUMBER_MAX else f"a number from {low} to {high}")
+    return number
+
+
+def _topic_name(text: str) -> str:
+    if name_mistake(text.strip()) is not None:
+        raise ValueError("a name of letters, digits and %|_- (a topic has it as well)")
+    return text.strip()
+
+
+def _addresses(text: str) -> str:
+    for address in filter(None, map(str.strip, text.split(";"))):
+        host, _, port = address.rpartition(":")
+        if not host or not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise ValueError("addresses host:port, separated by ;")
+    return text.strip()
+
+
+def _host(text: str) -> str:
+    host = text.strip()
+    if not host or any(character.isspace() or character in "/;,@" for character in host):
+        raise ValueError("an address or the name of a host")
+    return host
+
+
+_TEXTS: Final[dict[str, Callable[[str], str]]] = {
+    "brokerName": _topic_name,
+    "brokerClusterName": _topic_name,
+    "msgTraceTopicName": _topic_name,
+    "namesrvAddr": _addresses,
+    "brokerIP1": _host,
+}
 
 
 def _printable(text: str) -> str:

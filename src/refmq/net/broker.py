@@ -16,6 +16,7 @@ import inspect
 import itertools
 import logging
 import random
+import socket
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -23,15 +24,7 @@ from functools import partial
 from typing import Any, Final
 
 from refmq.broker import clients, filters
-from refmq.broker.broker import (
-    DELAY_FILE,
-    FILTERS_FILE,
-    GROUPS_FILE,
-    OFFSETS_FILE,
-    TOPICS_FILE,
-    Broker,
-    start_state,
-)
+from refmq.broker.broker import Broker
 from refmq.broker.check_rounds import CheckRounds, Progress
 from refmq.broker.check_rounds import Limits as RoundLimits
 from refmq.broker.config import BrokerConfig
@@ -39,13 +32,15 @@ from refmq.broker.flow import KINDS
 from refmq.broker.handlers import handle
 from refmq.broker.handlers.pull import answer_held
 from refmq.broker.handlers.transaction import ask_producer
-from refmq.broker.hosts import host_of
+from refmq.broker.hosts import host_of, is_ip
 from refmq.broker.queue_locks import QueueLocks, restart_broker
 from refmq.broker.stats import SAMPLING, Period
+from refmq.broker.stored import FILTERS_FILE, StoredTables, read_tables, start_state
 from refmq.errors import DiskError, RefmqError
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.net.address import format_address
 from refmq.net.broker_registration import Registration
 from refmq.net.clock import wall_ms
 from refmq.net.connection import Answer, Connection
@@ -53,19 +48,17 @@ from refmq.net.engine import ReferenceEngine
 from refmq.net.limits import Limits
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
-from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
-from refmq.protocol.bodies.offsets import DelayOffsets
+from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_GROUP, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.properties import format_properties, parse_properties
 from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
 from refmq.store.config import StoreConfig
-from refmq.store.text_file import read_text_file_or_backup, replace_text_file
+from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
 from refmq.trace.record import NoRecorder, Recorder
 
 CONFIG_DIRECTORY: Final = "config"
-CONFIG_FILES: Final = (TOPICS_FILE, GROUPS_FILE, OFFSETS_FILE, FILTERS_FILE, DELAY_FILE)
 
 FAST_PORT_BELOW: Final = 2
 """Java clients with the VIP channel talk to the port so far below the main one."""
@@ -142,32 +135,47 @@ class BrokerNode:
 
     async def start(self, host: str) -> tuple[str, int]:
         """Recovers the store, listens and registers. Returns the address of the main port."""
-        files = self._read_files()
-        had_a_life = bool(files) or self._disk.exists("commitlog")
+        stored = read_tables(self._read_file)
+        for note in stored.notes:
+            log.warning("%s", note)
+        store_host = await self._store_host()
+        had_a_life = not stored.is_empty or self._disk.exists("commitlog")
         self.recovery = await self.store.start(self.now_ms())
+        main, fast = self._servers
         try:
-            self._engine = ReferenceEngine(
-                self.store, self._store_config, self.now_ms, self._arrived, on_put=self._put_took
-            )
-            main, fast = self._servers
             address, port = await main.start(host, self._config.listen_port)
         except BaseException:
             await self.store.stop(self.now_ms())
             raise
         self._config = replace(self._config, listen_port=port)
-        locks = self._start_locks(had_a_life)
-        state = start_state(self._config, files, locks, self.now_ms(), self.store.log_max)
-        delays = decode_body(DelayOffsets, files[DELAY_FILE]) if DELAY_FILE in files else None
-        store_host = host_of(self._config.address)
-        self._broker = Broker(state, self._store_config, self._engine, self, store_host, delays)
+        self._broker = self._start_broker(stored, self._start_locks(had_a_life), store_host)
         self._registration = Registration(self._broker)
         self._rounds = self._start_rounds(self._broker)
-        self._engine.start()
-        self._watch(main.failure, self._engine.failed)
+        self.engine.start()
+        self._watch(main.failure, self.engine.failed)
         await self._start_fast_port(fast, host, port)
         self._start_timers()
         await self.registration.register_all()
         return address, port
+
+    async def _store_host(self) -> str:
+        """The address of the broker in its records: that of `brokerIP1`, which may be a name."""
+        host = self._config.broker_ip1
+        if is_ip(host):
+            return host
+        try:
+            found = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise RefmqError(f"the address of brokerIP1={host} cannot be found: {error.strerror or error}") from None
+        return str(found[0][4][0])
+
+    def _start_broker(self, stored: StoredTables, locks: QueueLocks, host: str) -> Broker:
+        self._engine = ReferenceEngine(
+            self.store, self._store_config, self.now_ms, self._arrived, on_put=self._put_took
+        )
+        state = start_state(self._config, stored, locks, self.now_ms(), self.store.log_max)
+        store_host = host_of(format_address(host, self._config.listen_port))
+        return Broker(state, self._store_config, self._engine, self, store_host, stored.delays)
 
     def _start_locks(self, had_a_life: bool) -> QueueLocks:
         """A broker that ran here before may have lent queues a moment ago; nobody wrote down until when."""
@@ -182,9 +190,9 @@ class BrokerNode:
             log.warning("no VIP port: %s", error)
         self._watch(fast.failure)
 
-    def _read_files(self) -> dict[str, bytes]:
-        found = {name: read_text_file_or_backup(self._disk, f"{CONFIG_DIRECTORY}/{name}") for name in CONFIG_FILES}
-        return {name: text for name, text in found.items() if text}
+    def _read_file(self, name: str) -> tuple[bytes | None, bytes | None]:
+        path = f"{CONFIG_DIRECTORY}/{name}"
+        return read_text_file(self._disk, path), read_text_file(self._disk, f"{path}.bak")
 
     async def stop(self, timeout_s: float) -> None:
         """Drains, tells the nameservers, writes everything down and stops the store, in about `timeout_s`."""

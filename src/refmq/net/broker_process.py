@@ -76,8 +76,6 @@ def plan_broker(options: BrokerOptions) -> BrokerPlan:
         config = replace(config, namesrv_addr=options.namesrv)
     if options.port is not None:
         config = replace(config, listen_port=options.port)
-    if not 0 <= config.listen_port < 65536:
-        raise UsageError(f"listenPort is a number from 0 to 65535, not {config.listen_port}")
     settings_path = options.conf if options.conf is not None else root / "config" / SETTINGS_FILE
     tls = {name: given.get(name, default).strip() for name, default in TLS_DEFAULTS.items()}
     return BrokerPlan(config, store, complaints, options.listen or "0.0.0.0", root, settings_path, options.trace, tls)
