@@ -42,7 +42,7 @@ def test_what_does_nothing_is_said_with_its_reason() -> None:
         ("traceOn", "yes", "traceOn should be true or false"),
         ("flushDiskType", "FAST", "SYNC_FLUSH or ASYNC_FLUSH"),
         ("deleteWhen", "25", "hours of the day"),
-        ("brokerName", "a\nb", "text without line breaks"),
+        ("regionId", "a\nb", "text without line breaks"),
         ("mappedFileSizeCommitLog", "7", "log_file_bytes"),
     ],
 )
