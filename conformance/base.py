@@ -5,7 +5,8 @@ A saved history is one JSON document:
     {"kind": "store", "found": "AckedSurvives: ...", "history": {...}}
 
 `kind` says who replays it (`KINDS`), `found` what was seen when it was saved, in a sentence. Files in
-conformance/regressions/ are replayed in every run and must not break anything any more.
+conformance/regressions/ are replayed in every run and must not break anything any more. Counterexamples of the
+specifications (`refmq spec check --counterexamples DIR`) have the same form, and more keys.
 """
 
 from __future__ import annotations
@@ -73,11 +74,15 @@ def replay_file(path: Path, *, engine: str = "reference", verbose: bool = False)
     """Runs one saved history and returns what it breaks today."""
     try:
         saved = json.loads(path.read_text())
-        kind, history = saved["kind"], saved["history"]
+        kind, history = saved["kind"], saved.get("history")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is not a saved history") from None
+    if kind == "none":  # a counterexample of a specification that no kind of history fits
+        raise UsageError(f"{path} cannot be replayed: {saved.get('reason', 'it holds no history')}")
+    if history is None:
+        raise UsageError(f"{path} is not a saved history")
     if kind not in KINDS:
         raise UsageError(f"{path} is a history of the unknown kind {kind!r}")
     module = cast("Replayer", importlib.import_module(KINDS[kind]))

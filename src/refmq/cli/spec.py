@@ -16,6 +16,7 @@ from refmq.verify.spec.actions import actions_of_next
 from refmq.verify.spec.catalogue import Configuration, Profile, find_configurations, find_spec_dir, protocols
 from refmq.verify.spec.check import RunOptions, Verdict, run_all
 from refmq.verify.spec.counterexample import history, render, steps_of
+from refmq.verify.spec.histories import as_saved_history
 from refmq.verify.spec.judging import Fate, judge_mutants
 from refmq.verify.spec.mutants import KINDS, mutants_of, read_reasons
 from refmq.verify.spec.table import write_table
@@ -393,7 +394,7 @@ def finish(verdicts: list[Verdict], counterexamples: Path | None, show: bool, as
 
 
 def save_counterexample(folder: Path, verdict: Verdict) -> Path:
-    """Save a counterexample as a history: JSON, one object with the named steps."""
+    """Save a counterexample: JSON, the named steps, and as a history that `python -m conformance replay` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     steps = steps_of(verdict.outcome, verdict.configuration.protocol)
     path = folder / f"{verdict.configuration.name}.json"
@@ -401,6 +402,7 @@ def save_counterexample(folder: Path, verdict: Verdict) -> Path:
         "protocol": verdict.configuration.protocol,
         "configuration": verdict.configuration.name,
         "found": verdict.result,
+        **as_saved_history(verdict.configuration, verdict.outcome.states),
         **history(steps, verdict.outcome.loop_to),
     }
     path.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
