@@ -290,7 +290,14 @@ def test_a_queue_is_dumped() -> None:
     world.send()
     fields = {"topic": "T", "queueId": "0", "index": "0", "count": "10"}
     dump = decode_body(ConsumeQueueDump, world.ask(RequestCode.QUERY_CONSUME_QUEUE, fields=fields).body)
-    assert [entry.physic_offset for entry in dump.queue_data] == [0]
+    assert [(entry.physic_offset, entry.eval) for entry in dump.queue_data] == [(0, False)]
+    assert dump.filter_data is None
+    offline = {**fields, "consumerGroup": "g"}
+    dump = decode_body(ConsumeQueueDump, world.ask(RequestCode.QUERY_CONSUME_QUEUE, fields=offline).body)
+    assert dump.filter_data == "g@T is not online!"
+    beat(world)
+    dump = decode_body(ConsumeQueueDump, world.ask(RequestCode.QUERY_CONSUME_QUEUE, fields=offline).body)
+    assert (dump.filter_data, dump.subscription_data is None) == ("null", False)
     assert world.ask(RequestCode.QUERY_CONSUME_QUEUE, fields={**fields, "queueId": "3"}).remark == "3@T is not exist!"
 
 

@@ -72,21 +72,25 @@ def query_consume_queue(broker: Broker, peer: Peer, command: RemotingCommand) ->
         return response(command, ResponseCode.SUCCESS, remark=remark)
     consumer = broker.state.clients.consumers.get(header.consumer_group or "")
     subscription = None if consumer is None else consumer.subscriptions.get(header.topic)
-    offline = f"{header.consumer_group}@{header.topic} is not online!"
-    codes = None if subscription is None or subscription.sub_string == "*" else set(subscription.code_set)
     dump = ConsumeQueueDump(
         queue_data=tuple(
             ConsumeQueueEntry(
                 physic_offset=unit.physical_offset,
                 physic_size=unit.size_bytes,
-                tags_code=unit.tags_code,
-                eval=codes is None or unit.tags_code in codes,
+                tags_code=unit.tags_code,  # `eval` stays false, as upstream's does for subscriptions by tag
             )
             for unit in units
         ),
         min_queue_index=store.min_offset(header.topic, header.queue_id),
         max_queue_index=store.max_offset(header.topic, header.queue_id),
         subscription_data=subscription,
-        filter_data=offline if header.consumer_group and subscription is None else None,
+        filter_data=_filter_text(header.consumer_group, header.topic, online=subscription is not None),
     )
     return done(command, body=encode_body(dump))
+
+
+def _filter_text(group: str | None, topic: str, *, online: bool) -> str | None:
+    """What upstream writes about the filter of a group: JSON of its SQL92 data, which tags do not have."""
+    if not group:
+        return None
+    return "null" if online else f"{group}@{topic} is not online!"
