@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import re
+import runpy
 import tomllib
 from pathlib import Path
 
@@ -80,3 +81,19 @@ def test_the_constraints_hold_names_and_versions_only() -> None:
     lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert lines
     assert [line for line in lines if not re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line)] == []
+
+
+def test_the_page_of_clients_is_what_the_interop_tests_say() -> None:
+    module = runpy.run_path(str(DOCS / "_clients.py"))
+    assert module["PAGE"].read_text() == module["page"](), "run `python docs/_clients.py --write` and commit the page"
+
+
+def test_a_row_of_the_page_of_clients_names_tests_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison above would not be worth much if it could not fail."""
+    module = runpy.run_path(str(DOCS / "_clients.py"))
+    page = module["page"]
+    monkeypatch.setitem(page.__globals__, "ROWS", (("A feature", ("test_that_was_renamed",)),))
+    with pytest.raises(SystemExit, match="test_that_was_renamed"):
+        page()
+    monkeypatch.setitem(page.__globals__, "ROWS", (("A feature", ("test_compressions_of_5",)),))
+    assert "| A feature |  | yes |  |  |  |" in page()
