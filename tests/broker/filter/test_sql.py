@@ -94,6 +94,33 @@ VECTORS = [
 ]
 
 
+VECTORS_5X = [
+    ("a CONTAINS 'el'", {"a": "hello"}, "T"),
+    ("a contains 'El'", {"a": "hello"}, "F"),
+    ("a STARTSWITH 'he'", {"a": "hello"}, "T"),
+    ("a STARTSWITH 'lo'", {"a": "hello"}, "F"),
+    ("a ENDSWITH 'lo'", {"a": "hello"}, "T"),
+    ("a ENDSWITH 'he'", {"a": "hello"}, "F"),
+    ("a NOT CONTAINS 'el'", {"a": "hello"}, "F"),
+    ("a NOT STARTSWITH 'x'", {"a": "hello"}, "T"),
+    ("a NOT ENDSWITH 'x'", {"a": "hello"}, "T"),
+    *((f"a {word} 'x'", {}, "F") for word in ("CONTAINS", "NOT CONTAINS", "STARTSWITH", "NOT ENDSWITH")),
+    *((f"a {word} ''", {"a": "x"}, "F") for word in ("CONTAINS", "NOT CONTAINS")),
+    ("NOT (a CONTAINS 'x')", {}, "T"),
+    ("a CONTAINS 'x' AND b = 1", {"a": "xyz", "b": "1"}, "T"),
+    ("a CONTAINS 1", {}, "P"),
+    ("a NOT 'x'", {}, "P"),
+    ("CONTAINS = 1", {"CONTAINS": "1"}, "T"),  # a property, as in 4.9.8
+    ("a = CONTAINS", {"a": "1", "CONTAINS": "1"}, "T"),
+]
+"""What 5.x has besides: read off ComparisonExpression, 5.3.3."""
+
+
+@pytest.mark.parametrize(("text", "properties", "expected"), VECTORS_5X)
+def test_the_operators_of_5x_look_into_strings(text: str, properties: dict[str, str], expected: str) -> None:
+    assert outcome(text, properties) == expected
+
+
 def outcome(text: str, properties: dict[str, str]) -> str:
     try:
         expression = compile_expression(text)
@@ -172,7 +199,7 @@ def test_any_text_gives_a_result_or_one_of_the_two_errors(text: str, properties:
 
 
 TOKENS = ["a", "b", "1", "2.5", "'x'", "99999999999", "(", ")", ",", "=", "<>", "<", ">=", "+", "-", "--", "/*", "*/"]
-KEYWORDS = ["NOT", "AND", "OR", "BETWEEN", "IN", "IS", "NULL", "TRUE"]
+KEYWORDS = ["NOT", "AND", "OR", "BETWEEN", "IN", "IS", "NULL", "TRUE", "CONTAINS"]
 FRAGMENTS = st.lists(st.sampled_from(TOKENS + KEYWORDS), max_size=14).map(" ".join)
 
 

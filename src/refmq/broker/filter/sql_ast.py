@@ -96,7 +96,19 @@ class In:
     negated: bool
 
 
-Expression: TypeAlias = Number | Text | Bool | Property | Negate | Not | And | Or | Equal | Compare | IsNull | In
+@dataclass(frozen=True, slots=True)
+class HasText:
+    """Whether a string contains, starts with or ends with another one: 5.x only. `operator` is the keyword."""
 
-BOOLEAN: tuple[type, ...] = (Bool, Not, And, Or, Equal, Compare, IsNull, In)
+    operator: str
+    operand: Expression
+    text: str
+    negated: bool
+
+
+Expression: TypeAlias = (
+    Number | Text | Bool | Property | Negate | Not | And | Or | Equal | Compare | IsNull | In | HasText
+)
+
+BOOLEAN: tuple[type, ...] = (Bool, Not, And, Or, Equal, Compare, IsNull, In, HasText)
 """What may stand where a truth value is needed, besides a bare property."""

@@ -17,6 +17,7 @@ from refmq.broker.filter.sql_ast import (
     Compare,
     Equal,
     Expression,
+    HasText,
     In,
     IsNull,
     Negate,
@@ -91,6 +92,8 @@ def _value(expression: Expression, properties: Mapping[str, str]) -> Value:
         case In(name, values, negated):
             found = properties.get(name)
             return None if found is None else (found in values) != negated
+        case HasText(operator, operand, text, negated):
+            return _has_text(operator, _value(operand, properties), text, negated)
         case _:
             assert_never(expression)
 
@@ -117,6 +120,21 @@ def _or(operands: tuple[Expression, ...], properties: Mapping[str, str]) -> Trut
         if truth is None:
             result = None
     return result
+
+
+def _has_text(operator: str, value: Value, text: str, negated: bool) -> bool:
+    """FALSE for what is no string, and for the empty text, negated or not. (ComparisonExpression, 5.3.3.)"""
+    if not isinstance(value, Text) or not text:
+        return False
+    match operator:
+        case "CONTAINS":
+            found = text in value.value
+        case "STARTSWITH":
+            found = value.value.startswith(text)
+        case _:
+            assert operator == "ENDSWITH"
+            found = value.value.endswith(text)
+    return found != negated
 
 
 def _equal(left: Value, right: Value) -> Truth:

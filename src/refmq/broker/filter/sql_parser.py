@@ -5,13 +5,16 @@
     and         := equality ( AND equality )*
     equality    := comparison ( = comparison | <> comparison | IS NULL | IS NOT NULL )*
     comparison  := unary ( < unary | <= unary | > unary | >= unary
-                         | [NOT] BETWEEN unary AND unary | [NOT] IN ( string, ... ) )*
+                         | [NOT] BETWEEN unary AND unary | [NOT] IN ( string, ... )
+                         | [NOT] CONTAINS string | [NOT] STARTSWITH string | [NOT] ENDSWITH string )*
     unary       := + unary | - unary | NOT unary | primary
     primary     := literal | identifier | ( or )
 
 NOT and the unary minus bind tighter than a comparison: `NOT a = 1` means `(NOT a) = 1`. The rules that make an
 expression illegal although it parses are those of RocketMQ's filter module, 4.9.8, oddities included (`0.0`
-is illegal; `TRUE = 1` is, `1 = TRUE` is not), because a subscription must mean the same everywhere.
+is illegal; `TRUE = 1` is, `1 = TRUE` is not), because a subscription must mean the same everywhere. The last line of
+a comparison is that of 5.x. Its words are no keywords elsewhere, so every expression of 4.9.8 keeps its meaning, except
+that the words behind a complete operand were ignored there.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from refmq.broker.filter.sql_ast import (
     Compare,
     Equal,
     Expression,
+    HasText,
     In,
     IsNull,
     Negate,
@@ -49,6 +53,7 @@ DEPTH_MAX = 64
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
 _COMPARISONS = frozenset({"<", "<=", ">", ">="})
+_TEXT_TESTS = frozenset({"CONTAINS", "STARTSWITH", "ENDSWITH"})
 
 
 def compile_expression(text: str) -> Expression:
@@ -110,6 +115,8 @@ class _Parser:
                 left = _compare(token.text, left, self.parse_unary(), token.position)
             elif token.kind == "keyword" and token.text in ("NOT", "BETWEEN", "IN"):
                 left = self._between_or_in(left)
+            elif self._is_text_test():
+                left = self._text_test(left, negated=False)
             else:
                 return left
 
@@ -120,6 +127,8 @@ class _Parser:
             low = self.parse_unary()
             self._expect("keyword", "AND")
             return _between(left, low, self.parse_unary(), negated, position)
+        if negated and self._is_text_test():
+            return self._text_test(left, negated=True)
         self._expect("keyword", "IN")
         if not isinstance(left, Property):
             raise SqlSyntaxError(position, "the left side of IN must be a property")
@@ -129,6 +138,14 @@ class _Parser:
             values.append(self._expect_kind("string"))
         self._expect("symbol", ")")
         return In(left.name, frozenset(values), negated)
+
+    def _is_text_test(self) -> bool:
+        token = self.lexer.peek()
+        return token.kind == "identifier" and token.text.upper() in _TEXT_TESTS
+
+    def _text_test(self, left: Expression, *, negated: bool) -> Expression:
+        operator = self.lexer.next().text.upper()
+        return HasText(operator, left, self._expect_kind("string"), negated)
 
     def parse_unary(self) -> Expression:
         self._depth += 1
