@@ -79,7 +79,12 @@ class Harness:
         self.broker = Broker(state, store_config, self, self, STORE_HOST)
         start = Progress(QueueOffset(0), QueueOffset(0), PhysicalOffset(0))
         self.rounds = CheckRounds(
-            self, self, self.broker.transactions, start, lambda half: ask_producer(self.broker, half)
+            self,
+            self,
+            self.broker.transactions,
+            start,
+            lambda half: ask_producer(self.broker, half),
+            self.broker.ensure_topic,
         )
 
     # --- engine ----------------------------------------------------------------------------------------------------
@@ -104,7 +109,7 @@ class Harness:
         return TimestampMs(self.now)
 
     def local_time(self, at_ms: TimestampMs) -> str:
-        return f"local {at_ms}"
+        return f"2020-01-01 00:00:00,{at_ms % 1000:03d}"
 
     def disk_used_ratio(self) -> float:
         return 0.25

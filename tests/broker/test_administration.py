@@ -28,7 +28,13 @@ from refmq.protocol.bodies.heartbeat import (
 )
 from refmq.protocol.bodies.offsets import LockBatchRequestBody, LockBatchResponseBody, ResetOffsetBody
 from refmq.protocol.bodies.route import TopicList
-from refmq.protocol.bodies.stats import BrokerStatsData, ConsumeQueueDump, ConsumeStats, TopicStatsTable
+from refmq.protocol.bodies.stats import (
+    BrokerStatsData,
+    ConsumeQueueDump,
+    ConsumeStats,
+    QueryConsumeTimeSpan,
+    TopicStatsTable,
+)
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import LanguageCode
 from refmq.protocol.headers.admin import CreateTopicRequest
@@ -418,3 +424,12 @@ def test_a_trace_says_that_offsets_are_durable_only_when_all_of_them_are() -> No
     world.broker.commit_offset("g", "T", 0, QueueOffset(2))
     run(world.broker.save_offsets())
     assert [event.action for event in world.events][2:] == ["CommitOffset", "CommitOffset"]
+
+
+def test_the_time_span_of_a_queue_is_told_as_the_admin_tool_reads_it() -> None:
+    world = Harness()
+    world.send()
+    body = world.ask(RequestCode.QUERY_CONSUME_TIME_SPAN, fields={"topic": "T", "group": "g"}).body
+    spans = decode_body(QueryConsumeTimeSpan, body).consume_time_span_set
+    assert (spans[0].min_time_stamp, spans[0].delay_time) == (START_MS, 0)
+    assert spans[0].min_time_stamp_str == "2020-01-01#00:00:00:000"

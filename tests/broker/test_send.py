@@ -69,7 +69,7 @@ def test_before_its_time_a_broker_takes_nothing() -> None:
     world = Harness(BrokerConfig(start_accept_send_request_time_stamp=START_MS + 1))
     answer = world.send()
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert answer.remark == f"broker unable to service, until local {START_MS + 1}"
+    assert answer.remark == "broker unable to service, until 2020-01-01 00:00:00,001"
     world.now += 1
     assert world.send().code == ResponseCode.SUCCESS
 
@@ -167,3 +167,10 @@ def test_an_unknown_request_is_answered_and_harms_nothing() -> None:
     answer = world.ask(RequestCode.POP_MESSAGE)
     assert answer.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
     assert answer.remark == f" request type {int(RequestCode.POP_MESSAGE)} not supported"
+
+
+@pytest.mark.parametrize("level", ["--5", "-1", "", "1.5", "٣", "9" * 30, "x"])
+def test_a_delay_level_that_is_none_delays_nothing(level: str) -> None:
+    world = Harness()
+    assert world.send(properties={"DELAY": level}).code == ResponseCode.SUCCESS
+    assert len(world.records("T")) == 1

@@ -97,11 +97,11 @@ def test_a_template_that_is_missing_or_not_inheritable_creates_nothing_but_retry
     assert (made.read_queue_nums, made.perm, made.topic_sys_flag) == (1, 6, topics.SYS_FLAG_UNIT_SUB)
 
 
-def test_without_auto_creation_a_stored_template_is_not_inherited() -> None:
+def test_without_auto_creation_no_template_is_inherited() -> None:
     config = replace(CONFIG, auto_create_topic_enable=False)
     stored = topics.put_topic(table(config), table().topics["TBW102"], NOW)
     assert topics.create_on_send(stored, config, SendCreation("Orders", "TBW102", 4), NOW) is None
-    assert topics.create_on_send(stored, config, SendCreation("Orders", "DefaultCluster", 4), NOW) is not None
+    assert topics.create_on_send(stored, config, SendCreation("Orders", "DefaultCluster", 4), NOW) is None
 
 
 def test_the_number_of_topics_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,6 +193,8 @@ def test_a_producer_that_never_answers_is_asked_so_often_and_then_the_message_is
         world.round(check_max=3)
     assert len(checks(world)) == 3
     (aside,) = world.records(TRANS_CHECK_MAX_TIME_TOPIC)
+    topic = world.broker.state.topics.get(TRANS_CHECK_MAX_TIME_TOPIC)
+    assert topic is not None and (topic.read_queue_nums, topic.perm) == (1, 6)  # an operator can read it
     assert aside.body == b"k1"
     resumed = world.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, fields={"msgId": aside.message_id})
     assert resumed.code == ResponseCode.SUCCESS
@@ -297,6 +299,7 @@ class Play:
                     self.world.broker.transactions,
                     Progress(half, op, PhysicalOffset(0)),
                     self.world.rounds._ask,
+                    self.world.broker.ensure_topic,
                 )
 
     def answer(self) -> None:

@@ -26,7 +26,7 @@ from refmq.protocol.frame import encode
 from refmq.protocol.headers.codec import header_plan
 from refmq.protocol.headers.pull import PullSysFlag
 from refmq.protocol.headers.send import LETTERS
-from refmq.protocol.record import SYS_FLAG_COMPRESSED, BatchedMessage, decode_records, encode_batch
+from refmq.protocol.record import SYS_FLAG_COMPRESSED, BatchedMessage, decode_records, encode_batch, join_properties
 from refmq.protocol.registry import ROWS
 from tests.net.broker_requests import (
     TIMEOUT_S,
@@ -440,6 +440,20 @@ def is_answered(command: RemotingCommand) -> bool:
     return command.code != RequestCode.END_TRANSACTION or given.get("commitOrRollback") not in ("0", "+0", "-0")
 
 
+SENDS = {code for code in SERVED if "SEND" in RequestCode(code).name and code != RequestCode.CONSUMER_SEND_MSG_BACK}
+PLAIN_SEND = {
+    letter: st.just(value)
+    for letter, value in [("b", "Good"), ("c", "TBW102"), ("d", "4"), ("e", "0"), ("f", "0"), ("g", "1"), ("h", "0")]
+}
+PROPERTIES = sorted(value for name, value in vars(names).items() if name.isupper() and isinstance(value, str))
+
+
+def odd_properties() -> st.SearchStrategy[str]:
+    """Properties of a message: names that mean something to a broker, with values that may not."""
+    values = st.sampled_from([*GOOD_VALUES, *ODD_VALUES, "--5", "-", "+", "٣", "9" * 30, "true", "false"])
+    return st.dictionaries(st.sampled_from(PROPERTIES), values, max_size=4).map(join_properties)
+
+
 @st.composite
 def odd_requests(draw: st.DrawFn) -> RemotingCommand:
     code = draw(st.sampled_from(sorted(SERVED)))
@@ -447,6 +461,9 @@ def odd_requests(draw: st.DrawFn) -> RemotingCommand:
     given_fields = {name: draw(values) for name in field_names(code)}
     for name in draw(st.lists(st.sampled_from(sorted(given_fields)), max_size=2)) if given_fields else []:
         given_fields.pop(name, None)
+    if code in SENDS:
+        given_fields |= draw(st.fixed_dictionaries({}, optional=PLAIN_SEND))
+        given_fields[draw(st.sampled_from(["i", "properties"]))] = draw(odd_properties())
     body = draw(st.sampled_from(ODD_BODIES) | st.binary(max_size=60))
     version = draw(st.sampled_from([409, 0, 27, 61, 479, -1, 2**31 - 1]))
     return request(code, given_fields, body, version=version)

@@ -16,7 +16,7 @@ store that does not take a copy ends the round instead of being asked again with
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -95,11 +95,14 @@ class CheckRounds:
         transactions: Transactions,
         progress: Progress,
         ask: Callable[[HalfMessage], None],
+        ensure_topic: Callable[[str, int], Awaitable[bool]],
     ) -> None:
+        """`ask` sends a check-back; `ensure_topic` creates the topic for what is set aside, with so many queues."""
         self._engine = engine
         self._world = world
         self._transactions = transactions
         self._ask = ask
+        self._ensure_topic = ensure_topic
         self.progress = progress
         self.saved = (progress.half, progress.op)
         self.round: Round | None = None
@@ -272,6 +275,9 @@ class CheckRounds:
 
     async def half_discard(self, half: HalfMessage) -> None:
         """Sets a half message aside in a topic of its own, where an administrator finds it."""
+        if not await self._ensure_topic(TRANS_CHECK_MAX_TIME_TOPIC, 1):
+            self._give_up()
+            return
         result = await self._engine.put(
             replace(_copy(half, half.properties), topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False
         )

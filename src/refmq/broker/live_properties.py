@@ -16,4 +16,4 @@ def delay_level(sys_flag: int, properties: dict[str, str]) -> int:
     if sys_flag & SYS_FLAG_TRANSACTION not in (TRANSACTION_NONE, TRANSACTION_COMMIT):
         return 0
     text = properties.get(names.DELAY_TIME_LEVEL, "0")
-    return max(0, int(text)) if text.isascii() and text.lstrip("-").isdigit() and len(text) <= 10 else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else 0

@@ -38,7 +38,8 @@ class StoreKey:
 
 def _integer(text: str) -> int:
     number = text.strip()
-    if not (number.isascii() and number.lstrip("-").isdigit() and len(number) <= 20 and abs(int(number)) <= NUMBER_MAX):
+    digits = number.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19 and int(digits) <= NUMBER_MAX):
         raise ValueError("a whole number")
     return int(number)
 

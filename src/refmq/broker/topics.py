@@ -176,18 +176,15 @@ def create_on_send(
 ) -> TopicTable | None:
     """The table after a send to a topic that may not exist, or None when it may not be created.
 
-    The new topic inherits from the default topic, if that allows it; a retry topic comes to be in any case.
+    The new topic inherits from the default topic, if that allows it; a retry topic comes to be in any case. Without
+    `autoCreateTopicEnable` nothing is inherited; 4.9.8 then still takes a default topic other than TBW102.
     """
     if creation.topic in table.topics:
         return table
     is_retry = creation.topic.startswith(RETRY_PREFIX)
     sys_flag = (SYS_FLAG_UNIT_SUB if is_retry else SYS_FLAG_UNIT) if creation.unit_mode else 0
     default = table.get(creation.default_topic)
-    inheritable = (
-        default is not None
-        and default.perm & PERM_INHERIT != 0
-        and (config.auto_create_topic_enable or creation.default_topic != AUTO_CREATE_TOPIC)
-    )
+    inheritable = default is not None and default.perm & PERM_INHERIT != 0 and config.auto_create_topic_enable
     if inheritable and len(table.topics) < TOPICS_MAX:
         assert default is not None
         queues = max(0, min(creation.queues_wanted, default.write_queue_nums))

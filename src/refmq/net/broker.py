@@ -331,7 +331,8 @@ class BrokerNode:
             return broker.state.offsets.get(topic, TRANS_GROUP, 0) or QueueOffset(0)
 
         progress = Progress(stored(TRANS_HALF_TOPIC), stored(TRANS_OP_HALF_TOPIC), PhysicalOffset(0))
-        return CheckRounds(self.engine, self, broker.transactions, progress, partial(ask_producer, broker))
+        ask = partial(ask_producer, broker)
+        return CheckRounds(self.engine, self, broker.transactions, progress, ask, broker.ensure_topic)
 
     async def _look_at_held_pulls(self) -> None:
         store = self.store

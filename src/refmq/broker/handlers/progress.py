@@ -149,7 +149,11 @@ def _time_span(broker: Broker, header: QueryConsumeTimeSpanRequest, queue_id: in
     consumed = broker.state.offsets.get(name, header.group, queue_id) or QueueOffset(0)
     consumed_ms = store.store_time(name, queue_id, QueueOffset(consumed - 1)) if consumed > 0 else first_ms
     next_ms = store.store_time(name, queue_id, consumed) if high > consumed else TimestampMs(-1)
-    text = broker.world.local_time
+
+    def text(at_ms: TimestampMs) -> str:
+        """`yyyy-MM-dd#HH:mm:ss:SSS`, as the admin tool reads times."""
+        return broker.world.local_time(at_ms).replace(" ", "#").replace(",", ":")
+
     return QueueTimeSpan(
         message_queue=_queue(broker, name, queue_id),
         min_time_stamp=first_ms,
