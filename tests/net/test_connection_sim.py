@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from refmq.errors import NetworkError
 from refmq.net.client import Client
 from refmq.net.connection import Connection
+from refmq.net.limits import Limits
 from refmq.net.server import Server
 from refmq.protocol.command import RemotingCommand, request, response
 from refmq.protocol.frame import encode
@@ -262,3 +263,46 @@ def test_a_peer_that_says_something_every_minute_is_not_given_up() -> None:
     after_s, told = closed_after(talk_for_an_hour)
     assert after_s == pytest.approx(59 * 60 + 120, abs=0.5)
     assert told == "silent for 120 s"
+
+
+@pytest.mark.parametrize("begins_at_s", [0.0, 5.0, 100.0])
+def test_a_frame_that_is_not_completed_is_cut_exactly_when_its_time_is_up(begins_at_s: float) -> None:
+    world = World(seed=1)
+    ended_at_s: list[float] = []
+
+    async def serve(node: Node) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def never(connection: Connection, command: RemotingCommand) -> RemotingCommand | None:
+            connection.on_close(lambda _: ended_at_s.append(loop.time()))
+            return response(command, 0)
+
+        await Server(never, Limits(idle_timeout_s=120, frame_timeout_s=2)).start("0.0.0.0", PORT)
+        await asyncio.Event().wait()
+
+    async def dribble(node: Node) -> None:
+        loop = asyncio.get_running_loop()
+        reader, writer = await asyncio.open_connection("server", PORT)
+        frame = encode(request(1))
+        writer.write(frame)
+        await reader.readexactly(8)
+        await asyncio.sleep(begins_at_s)
+        began_s = loop.time()
+        writer.write(frame[:10])
+        for byte in frame[10:30]:  # it is never silent, and never done
+            await asyncio.sleep(0.5)
+            writer.write(bytes([byte]))
+        assert 2.0 <= ended_at_s[0] - began_s < 2.1
+        assert len(ended_at_s) == 1
+
+    server, client = world.node("server", serve), world.node("client", dribble)
+
+    async def story() -> None:
+        server.start()
+        await asyncio.sleep(0.1)
+        client.start()
+        await client.ended()
+
+    world.run(story())
+    assert client.failure is None
+    assert ended_at_s

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from refmq.errors import UsageError, WireError
 from refmq.protocol import headers
-from refmq.protocol.command import RemotingCommand, request
-from refmq.protocol.frame import decode, encode
+from refmq.protocol.command import RemotingCommand, SerializeType, request
+from refmq.protocol.frame import FrameDecoder, decode, encode
 from refmq.protocol.headers import (
     DeleteSubscriptionGroupRequest,
     GetKvConfigRequest,
@@ -24,6 +24,7 @@ from refmq.protocol.headers import (
     encode_send_header,
 )
 from refmq.protocol.headers.codec import camel_case, header_plan
+from refmq.protocol.headers.offsets import SearchOffsetRequest
 from refmq.protocol.headers.send import LETTERS
 from tests.protocol.strategies import headers_of
 from tests.protocol.upstream import GOLDEN, OUR_NAMES, upstream_headers
@@ -392,3 +393,23 @@ def test_every_published_header_of_4_9_8_that_somebody_serves_is_here() -> None:
     published = {OUR_NAMES.get(name.removesuffix("Header"), name.removesuffix("Header")) for name in names}
     ours = {header_type.__name__ for header_type in CLASSES} | {"SendMessageRequestHeaderV2"}
     assert published - nobody_serves - without_fields <= ours
+
+
+@pytest.mark.parametrize("serialize_type", SerializeType)
+@given(
+    before=st.dictionaries(st.text(max_size=8).filter(bool), st.text(max_size=8).filter(bool), max_size=4),
+    after=st.dictionaries(st.text(max_size=8).filter(bool), st.text(max_size=8).filter(bool), max_size=4),
+    remark=st.text(max_size=30) | st.none(),
+)
+def test_the_error_of_a_wrong_field_has_the_offset_of_its_value(
+    serialize_type: SerializeType, before: dict[str, str], after: dict[str, str], remark: str | None
+) -> None:
+    fields = {**before, "queueId": "no number", **{key: text for key, text in after.items() if key != "queueId"}}
+    fields = {"topic": "t", "timestamp": "1", **fields}
+    frame = encode(request(29, fields, remark=remark, serialize_type=serialize_type))
+    (command,) = FrameDecoder().feed(frame)
+    with pytest.raises(WireError) as caught:
+        decode_header(SearchOffsetRequest, command)
+    assert caught.value.field == "extFields.queueId"
+    quoted = b'"no number"' if serialize_type is SerializeType.JSON else b"no number"
+    assert frame[caught.value.offset :].startswith(quoted)

@@ -207,9 +207,9 @@ class Connection(asyncio.Protocol):
         if self.closed:  # refused before the transport existed
             transport.abort()
             return
-        self._timer = self._loop.call_later(self._limits.idle_timeout_s, self._check_timeouts)
+        self._arm(self._active_at + self._limits.idle_timeout_s)
         if isinstance(self._tls_settings, ClientTls):
-            self._incomplete_since = self._loop.time()
+            self._expect_the_rest()
             self._tls = TlsLayer(self._tls_settings.context, server_side=False, hostname=self._tls_settings.hostname)
             self._tls.start()
             self._flush_tls()
@@ -273,7 +273,7 @@ class Connection(asyncio.Protocol):
                 return data
             if not looks_like_tls or settings.context is None or settings.mode is TlsMode.DISABLED:
                 raise WireError("first byte", 0, f"what TLS mode {settings.mode.value} allows", f"0x{data[0]:02x}")
-            self._incomplete_since = self._loop.time()
+            self._expect_the_rest()
             self._tls = TlsLayer(settings.context, server_side=True)
         try:
             plain = self._tls.receive(data)
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
             if self._decoder.buffered == 0 or self._commands is not None:
                 self._incomplete_since = None  # frames that wait for us are not the peer's fault
             elif self._incomplete_since is None:
-                self._incomplete_since = self._loop.time()
+                self._expect_the_rest()
             self._account()
             self._update_reading()
 
@@ -451,10 +451,24 @@ class Connection(asyncio.Protocol):
         elif self._incomplete_since is not None and now >= self._incomplete_since + limits.frame_timeout_s:
             self.give_up(f"a frame or handshake was not complete within {limits.frame_timeout_s:g} s")
         else:
-            due = self._active_at + limits.idle_timeout_s
+            self._timer = None
+            self._arm(self._active_at + limits.idle_timeout_s)
             if self._incomplete_since is not None:
-                due = min(due, self._incomplete_since + limits.frame_timeout_s)
-            self._timer = self._loop.call_at(due, self._check_timeouts)
+                self._arm(self._incomplete_since + limits.frame_timeout_s)
+
+    def _expect_the_rest(self) -> None:
+        """A frame or handshake has begun: from now on its time runs."""
+        self._incomplete_since = self._loop.time()
+        self._arm(self._incomplete_since + self._limits.frame_timeout_s)
+
+    def _arm(self, due: float) -> None:
+        """The timeouts are looked at no later than at this time. One timer serves both of them: it is moved only to an
+        earlier time, and looks anew what is due when it fires."""
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._check_timeouts)
 
     def _let_go(self) -> None:
         """Forget what only an open connection needs. Called once, when the connection begins to close."""

@@ -19,7 +19,7 @@ class Limits:
     """A connection that was silent in both directions for so long is closed; upstream's 120 s on both ends."""
 
     frame_timeout_s: float = 120.0
-    """A frame that was begun, and a TLS handshake, must be complete by then. Looked at when the idle timer fires."""
+    """A frame that was begun, and a TLS handshake, must be complete within this time."""
 
     requests_in_flight_max: int = 4096
     """Requests of one peer that are being served. At the bound we stop reading; parked pulls count."""

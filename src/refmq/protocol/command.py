@@ -18,7 +18,7 @@ An absent map and an empty one are different in a JSON header and the same in a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Final
@@ -73,6 +73,8 @@ class RemotingCommand:
     ext_fields: Mapping[str, str] | None = None
     body: bytes = b""
     serialize_type: SerializeType = SerializeType.JSON
+    header: bytes = field(default=b"", compare=False, repr=False)
+    """The header as it was received, for errors that say where in it a field stands. Empty in a command of ours."""
 
     @property
     def is_response(self) -> bool:

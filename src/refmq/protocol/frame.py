@@ -22,8 +22,8 @@ from typing import Final
 
 from refmq.errors import UsageError, WireError
 from refmq.protocol.command import RemotingCommand, SerializeType
-from refmq.protocol.header_binary import decode_binary_header, encode_binary_header
-from refmq.protocol.header_json import decode_json_header, encode_json_header
+from refmq.protocol.header_binary import binary_position, decode_binary_header, encode_binary_header
+from refmq.protocol.header_json import decode_json_header, encode_json_header, json_position
 
 FRAME_LENGTH_MAX: Final = 16_777_216  # with the length field: com.rocketmq.remoting.frameMaxLength, 4.9.8 and 5.3.3
 HEADER_LENGTH_MAX: Final = 1_048_576  # properties, the longest field by far, have 32767 bytes: 200 kB when all escaped
@@ -149,3 +149,10 @@ class FrameDecoder:
         command = decode_header(header, base=PREFIX_SIZE)
         self._consumed = start + LENGTH_SIZE + length
         return replace(command, body=body) if body else command
+
+
+def field_offset(command: RemotingCommand, name: str) -> int:
+    """Where in its frame the value of an ext field of a received command stands; where its header does if unknown."""
+    position = json_position if command.serialize_type is SerializeType.JSON else binary_position
+    at = position(command.header, name) if command.header else None
+    return PREFIX_SIZE + (at or 0)

@@ -90,7 +90,23 @@ def decode_binary_header(header: bytes, *, base: int = 0) -> RemotingCommand:
         remark=remark,
         ext_fields=_decode_map(reader) if map_length else None,
         serialize_type=SerializeType.ROCKETMQ,
+        header=header,
     )
+
+
+def binary_position(header: bytes, name: str) -> int | None:
+    """Where in a header that can be read the value of an ext field begins; of several with the name, the last."""
+    (remark_length,) = _LENGTH.unpack_from(header, FIXED_LENGTH - 8)
+    at, found = FIXED_LENGTH + remark_length, None
+    while at < len(header):
+        (key_length,) = _KEY_LENGTH.unpack_from(header, at)
+        key_at = at + _KEY_LENGTH.size
+        (value_length,) = _LENGTH.unpack_from(header, key_at + key_length)
+        value_at = key_at + key_length + _LENGTH.size
+        if value_length and header[key_at : key_at + key_length] == name.encode():
+            found = value_at
+        at = value_at + value_length
+    return found
 
 
 def _decode_map(reader: ByteReader) -> dict[str, str]:

@@ -31,6 +31,7 @@ from refmq.protocol.json_text import quote
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
 _LANGUAGE_NAMES: Final = {language.name: language for language in LanguageCode}
 
 
@@ -76,7 +77,36 @@ def decode_json_header(header: bytes, *, base: int = 0) -> RemotingCommand:
         version=_integer(document, "version", header, base),
         remark=_remark(document.get("remark"), header, base),
         ext_fields=_ext_fields(document.get("extFields"), header, base),
+        header=header,
     )
+
+
+def json_position(header: bytes, name: str) -> int | None:
+    """Where in a header that can be read the value of an ext field begins; of several with the name, the last."""
+    return _value_position(header, ("extFields", name))
+
+
+def _value_position(header: bytes, path: tuple[str, ...]) -> int | None:
+    """Where the value under these keys, each inside the one before, begins. Only for errors: it reads all tokens."""
+    keys: list[str | None] = []  # of each object or array around the present token, the key that it is the value of
+    found, waits_for_value, last_text = None, False, ""
+    for token in _TOKEN.finditer(header):
+        if waits_for_value and tuple(keys) == path:
+            found = token.start()
+        waits_for_value = False
+        match token[0][:1]:
+            case b'"':
+                last_text = json.loads(token[0], strict=False)
+            case b"{" | b"[":
+                keys.append(None)
+            case b"}" | b"]" if keys:
+                keys.pop()
+            case b":" if keys:
+                keys[-1] = last_text
+                waits_for_value = True
+            case b"," if keys:
+                keys[-1] = None
+    return found
 
 
 def _parse(header: bytes, base: int) -> object:
@@ -94,9 +124,9 @@ def _parse(header: bytes, base: int) -> object:
     return document
 
 
-def _position(key: str, header: bytes, base: int) -> int:
-    """Where ``key`` seems to stand. Only for errors: a search is good enough, the start of the header the fallback."""
-    return base + max(header.find(f'"{key}"'.encode()), 0)
+def _position(header: bytes, base: int, *path: str) -> int:
+    """Where the value under ``path`` stands; the start of the header if that cannot be said."""
+    return base + (_value_position(header, path) or 0)
 
 
 def _integer(document: dict[str, object], key: str, header: bytes, base: int) -> int:
@@ -107,7 +137,7 @@ def _integer(document: dict[str, object], key: str, header: bytes, base: int) ->
         number = int(value)
         if INT32_MIN <= number <= INT32_MAX:
             return number
-    raise WireError(key, _position(key, header, base), "a 32-bit integer", _shown(value))
+    raise WireError(key, _position(header, base, key), "a 32-bit integer", _shown(value))
 
 
 def _language(value: object, header: bytes, base: int) -> LanguageCode:
@@ -119,40 +149,42 @@ def _language(value: object, header: bytes, base: int) -> LanguageCode:
     elif isinstance(value, str):
         return _LANGUAGE_NAMES.get(value, LanguageCode.OTHER)
     expected = f"a name or a number from 0 to {int(LanguageCode.NODE_JS)}"
-    raise WireError("language", _position("language", header, base), expected, _shown(value))
+    raise WireError("language", _position(header, base, "language"), expected, _shown(value))
 
 
 def _remark(value: object, header: bytes, base: int) -> str | None:
     if value is None:
         return None
     if isinstance(value, str) and not isinstance(value, _Number):
-        return _whole(value, "remark", header, base)
-    raise WireError("remark", _position("remark", header, base), "a string or null", _shown(value))
+        return _whole(value, header, base, "remark")
+    raise WireError("remark", _position(header, base, "remark"), "a string or null", _shown(value))
 
 
 def _ext_fields(value: object, header: bytes, base: int) -> dict[str, str] | None:
     if value is None:
         return None
     if not isinstance(value, dict):
-        raise WireError("extFields", _position("extFields", header, base), "an object or null", _shown(value))
+        raise WireError("extFields", _position(header, base, "extFields"), "an object or null", _shown(value))
     fields: dict[str, str] = {}
     for key, item in value.items():
-        _whole(key, "extFields key", header, base)
+        if _HALF_PAIR.search(key):
+            at = _position(header, base, "extFields", key)
+            raise WireError("extFields key", at, "text of whole characters", "half a surrogate pair")
         if isinstance(item, str):
-            fields[key] = _whole(str(item), f"extFields.{key}", header, base)
+            fields[key] = _whole(str(item), header, base, "extFields", key)
         elif isinstance(item, bool):
             fields[key] = "true" if item else "false"
         elif item is not None:
-            at = _position(key, header, base)
+            at = _position(header, base, "extFields", key)
             raise WireError(f"extFields.{key}", at, "a string, a number or a boolean", _shown(item))
     return fields
 
 
-def _whole(text: str, field: str, header: bytes, base: int) -> str:
+def _whole(text: str, header: bytes, base: int, *path: str) -> str:
     """``text``, unless an escape left half a surrogate pair in it: that is no character and has no UTF-8."""
     if _HALF_PAIR.search(text):
-        at = _position(field.rpartition(".")[2], header, base)
-        raise WireError(field, at, "text of whole characters", "half a surrogate pair")
+        at = _position(header, base, *path)
+        raise WireError(".".join(path), at, "text of whole characters", "half a surrogate pair")
     return text
 
 

@@ -15,7 +15,7 @@ A field without a default must be there; an absent one with a default takes it; 
 every newer client sends some. An empty number counts as absent.
 
 Java only logs a missing mandatory field and stumbles over it later; the answer is code 1 either way. Our error names
-the field. Its offset is that of the header in its frame: where inside the header a field stood is no longer known here.
+the field and the offset of its value in the frame; the offset of a missing one is that of the header.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, Union, get_arg
 from refmq.errors import UsageError, WireError
 from refmq.protocol._bytes import INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN
 from refmq.protocol.command import RemotingCommand
-from refmq.protocol.frame import PREFIX_SIZE
+from refmq.protocol.frame import PREFIX_SIZE, field_offset
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -105,18 +105,23 @@ def decode_header(
         elif plan.kind is bool:
             values[plan.name] = text.lower() == "true"
         elif plan.range is not None:
-            values[plan.name] = _integer(text, wire_name, plan.range)
+            number = _integer(text, plan.range)
+            if number is None:
+                expected = f"a {plan.range.bits}-bit integer"
+                raise WireError(f"extFields.{wire_name}", field_offset(command, wire_name), expected, repr(text[:24]))
+            values[plan.name] = number
         else:
             values[plan.name] = text
     return header_type(**values)
 
 
-def _integer(text: str, wire_name: str, limits: Range) -> int:
+def _integer(text: str, limits: Range) -> int | None:
+    """The number that a text stands for, or None."""
     if _INTEGER.fullmatch(text):
         number = int(text)
         if limits.low <= number <= limits.high:
             return number
-    raise WireError(f"extFields.{wire_name}", PREFIX_SIZE, f"a {limits.bits}-bit integer", repr(text[:24]))
+    return None
 
 
 @cache
