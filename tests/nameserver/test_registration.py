@@ -13,8 +13,16 @@ from hypothesis import strategies as st
 from refmq.model.ids import BrokerId, TimestampMs
 from refmq.model.step import Step
 from refmq.nameserver import registration, topics
-from refmq.nameserver.registration import CloseChannel, Master, Registration
-from refmq.nameserver.tables import ChannelId, RouteTable, violations
+from refmq.nameserver.registration import (
+    CloseChannel,
+    Master,
+    Registration,
+    register_broker,
+    register_more,
+    sliced,
+    takes_topics,
+)
+from refmq.nameserver.tables import MASTER_ID, ChannelId, RouteTable, violations
 from refmq.protocol.bodies.config import DataVersion, TopicConfig
 from refmq.protocol.bodies.route import BrokerData
 
@@ -325,3 +333,34 @@ def test_filter_servers_come_and_go_with_registrations() -> None:
     assert route.filter_server_table == {"a:1": ("f:1",)}
     assert registered(table, broker()).filter_servers.get("a:1") is None
     assert registration.close_broker_channel(table, ChannelId(1)).state.filter_servers.get("a:1") is None
+
+
+@given(st.integers(1, 12), st.integers(1, 5))
+def test_a_registration_in_slices_comes_to_the_same_as_at_once(count: int, at_once: int) -> None:
+    topics = {f"t{number}": TopicConfig(topic_name=f"t{number}") for number in range(count)}
+    broker = Registration(
+        cluster="c",
+        broker_name="b",
+        broker_id=BrokerId(1),
+        address="10.0.0.1:10911",
+        ha_server_addr="",
+        data_version=DataVersion(timestamp=1, counter=1),
+        topics=topics,
+    )
+    for whole in (
+        broker,
+        replace(broker, broker_id=MASTER_ID, topics={**topics, "more": TopicConfig(topic_name="more")}),
+    ):
+        expected = register_broker(RouteTable(), whole, ChannelId(1), TimestampMs(5)).state
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(registration, "TOPICS_AT_ONCE", at_once + 1)
+            first, *others = sliced(whole)
+        table = register_broker(RouteTable(), first, ChannelId(1), TimestampMs(5)).state
+        if takes_topics(RouteTable(), whole):
+            for piece in others:
+                table = register_more(table, piece, ChannelId(1))
+        assert table == expected
+        assert register_more(RouteTable(), whole, ChannelId(1)) == RouteTable(), "it has left meanwhile"
+        assert (
+            register_more(expected, replace(whole, topics={"x": TopicConfig(topic_name="x")}), ChannelId(2)) == expected
+        )

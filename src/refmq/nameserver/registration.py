@@ -60,6 +60,10 @@ class Master:
     ha_server_addr: str
 
 
+TOPICS_AT_ONCE: Final = 1_000
+"""Topics of a long registration that are taken before others have their turn: some milliseconds."""
+
+
 # RegisterBroker ----------------------------------------------------------------------------------------------------
 
 
@@ -78,11 +82,8 @@ def register_broker(
         return Step(table)
     # Next
     before = table.brokers.get(broker.broker_name)
-    first = before is None or broker.broker_id not in before.broker_addrs
-    known = table.live.get(broker.address)
-    changed = known is None or known.data_version != broker.data_version
     topic_queues = table.topic_queues
-    if broker.broker_id == MASTER_ID and (changed or first):
+    if takes_topics(table, broker):
         topic_queues = with_topics(topic_queues, broker.broker_name, broker.topics.values())
     members = table.clusters.get(broker.cluster) or HashTrieSet()
     after = replace(
@@ -99,6 +100,32 @@ def register_broker(
     )
     # Effects, trace
     return Step(after, (), Event("RegisterBroker", broker.address, broker.broker_name, a=broker.broker_id, b=channel))
+
+
+def takes_topics(table: RouteTable, broker: Registration) -> bool:
+    """Whether the topics of a registration count: a master's, when its version is another one or it is new."""
+    before = table.brokers.get(broker.broker_name)
+    first = before is None or broker.broker_id not in before.broker_addrs
+    known = table.live.get(broker.address)
+    changed = known is None or known.data_version != broker.data_version
+    return broker.broker_id == MASTER_ID and (changed or first)
+
+
+def sliced(broker: Registration) -> list[Registration]:
+    """A registration as several, with `TOPICS_AT_ONCE` topics each: the first registers, `register_more` takes the
+    others. Whoever is asked in between knows the first topics only, as if the broker had registered a moment later."""
+    topics = list(broker.topics.items())
+    pieces = [dict(topics[at : at + TOPICS_AT_ONCE]) for at in range(0, len(topics), TOPICS_AT_ONCE)]
+    return [replace(broker, topics=piece) for piece in pieces] or [broker]
+
+
+def register_more(table: RouteTable, broker: Registration, channel: ChannelId) -> RouteTable:
+    """The table with further topics of a broker that has just registered; unless it has left or spoken meanwhile."""
+    live = table.live.get(broker.address)
+    if live is None or live.channel != channel or live.data_version != broker.data_version:
+        return table
+    topic_queues = with_topics(table.topic_queues, broker.broker_name, broker.topics.values())
+    return replace(table, topic_queues=topic_queues)
 
 
 def with_address(before: BrokerData | None, broker: Registration) -> BrokerData:

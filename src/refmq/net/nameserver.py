@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rpds import HashTrieMap
@@ -18,7 +18,15 @@ from refmq.model.disk import Disk
 from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
 from refmq.nameserver.kv import KvConfig, decode_kv_file
-from refmq.nameserver.registration import SCAN_DELAY_MS, SCAN_PERIOD_MS, CloseChannel
+from refmq.nameserver.registration import (
+    SCAN_DELAY_MS,
+    SCAN_PERIOD_MS,
+    CloseChannel,
+    register_broker_enabled,
+    register_more,
+    sliced,
+    takes_topics,
+)
 from refmq.nameserver.serve import (
     Asked,
     Effect,
@@ -45,6 +53,15 @@ from refmq.store.text_file import read_text_file_or_backup, replace_text_file
 
 DECODED_HERE_BYTES_MAX: Final = 256 * 1024
 """A longer registration, of some 1,500 topics, is read in a thread: reading one of 16 MB takes a second or more."""
+
+
+COMPRESSED_HERE_BYTES_MAX: Final = 4 * 1024
+"""The same for a compressed one: topics that differ in a number only shrink to a sixtieth."""
+
+
+def _is_long(command: RemotingCommand) -> bool:
+    is_compressed = command.fields.get("compressed", "").lower() == "true"
+    return len(command.body) > (COMPRESSED_HERE_BYTES_MAX if is_compressed else DECODED_HERE_BYTES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +132,7 @@ class Nameserver:
         if connection.number not in self._watched:
             self._watched.add(connection.number)
             connection.on_close(self._lose)
-        if command.code == RequestCode.REGISTER_BROKER and len(command.body) > DECODED_HERE_BYTES_MAX:
+        if command.code == RequestCode.REGISTER_BROKER and _is_long(command):
             return self._serve_long_registration(connection, command)
         step = serve_request(self.state, ChannelId(connection.number), command, self._now_ms())
         self._take(step)
@@ -128,8 +145,14 @@ class Nameserver:
         broker = await self._loop.run_in_executor(None, decode_registration, command)
         if connection.closed:
             return None  # its end was seen already and would not be seen again: the broker would stay as a ghost
-        step = serve_registration(self.state, Asked(command, ChannelId(connection.number), self._now_ms()), broker)
+        channel, routes = ChannelId(connection.number), self.state.routes
+        in_slices = takes_topics(routes, broker) and register_broker_enabled(routes, broker)
+        first, *others = sliced(broker) if in_slices else [broker]
+        step = serve_registration(self.state, Asked(command, channel, self._now_ms()), first)
         self._take(step)
+        for piece in others:
+            await asyncio.sleep(0)
+            self.state = replace(self.state, routes=register_more(self.state.routes, piece, channel))
         return await self._perform(step.effects, command)
 
     def _lose(self, connection: Connection) -> None:
