@@ -106,7 +106,7 @@ def test_the_settings_are_printed(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert main(["namesrv", "-c", str(conf), "-p", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["settings"]["listenPort"] == "1234"
-    assert printed["unknown"] == ["unknown key 'listenPrt' (did you mean 'listenPort'?)"]
+    assert printed["complaints"] == ["unknown key 'listenPrt' (did you mean 'listenPort'?)"]
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
 from refmq.broker.config import BrokerConfig
-from refmq.cli.namesrv import warn
+from refmq.cli._server import trace_option, warn
 from refmq.model.disk import Disk
-from refmq.model.ids import TimestampMs
 from refmq.nameserver.settings import DEFAULT_PORT
 from refmq.net.broker import BrokerNode
 from refmq.net.broker_process import LAPTOP_STORE, BrokerPlan, run_serve_process
+from refmq.net.clock import wall_ms
 from refmq.net.files import RealDisk
 from refmq.net.nameserver_process import plan_tls
 from refmq.sim.disk import SimulatedDisk
@@ -49,9 +48,7 @@ MEMORY_BYTES = 512 << 20
     help="Where everything is kept.",
 )
 @click.option("--in-memory", is_flag=True, help="Keep nothing: everything is gone at the end.")
-@click.option(
-    "--trace", type=click.Path(path_type=Path, file_okay=False), help="Record what the broker does in this folder."
-)
+@trace_option("the broker")
 def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: Path | None) -> None:
     """Run a nameserver and a broker on loopback until Ctrl-C."""
     config = BrokerConfig(
@@ -60,7 +57,7 @@ def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: P
     plan = BrokerPlan(config, LAPTOP_STORE, (), LOOPBACK, folder, folder, trace)
     disk: Disk
     if in_memory:
-        disk, kv_disk = SimulatedDisk(clock=_wall_ms, capacity_bytes=MEMORY_BYTES), None
+        disk, kv_disk = SimulatedDisk(clock=wall_ms, capacity_bytes=MEMORY_BYTES), None
         with TemporaryDirectory(prefix="refmq-") as passing:
             tls = plan_tls(plan.tls, Path(passing), warn)  # read at once, so the files need not stay
     else:
@@ -69,10 +66,6 @@ def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: P
         disk, kv_disk = RealDisk(folder / "store"), RealDisk(folder / "namesrv")
         tls = plan_tls(plan.tls, folder / "tls", warn)
     asyncio.run(run_serve_process(plan, port, disk, kv_disk, tls, _say))
-
-
-def _wall_ms() -> TimestampMs:
-    return TimestampMs(time.time_ns() // 1_000_000)
 
 
 def _say(address: str, node: BrokerNode) -> None:

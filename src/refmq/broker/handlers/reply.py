@@ -11,25 +11,24 @@ from typing import Final
 
 from refmq.broker.broker import Broker
 from refmq.broker.handlers._registry import Answer, handles, refuse
-from refmq.broker.handlers.send import Refused, check_send, choose_queue
-from refmq.broker.hosts import host_of, host_text
+from refmq.broker.handlers.send import Refused, check_send, choose_queue, sent_message
+from refmq.broker.hosts import host_text
 from refmq.broker.put import put_with_properties
 from refmq.broker.world import Peer
 from refmq.errors import RefmqError
-from refmq.model.ids import ClientId, TimestampMs
+from refmq.model.ids import ClientId
 from refmq.protocol import names
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request, response
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.send import (
-    ReplyMessageRequest,
     SendMessageRequest,
     SendMessageResponse,
     decode_send_header,
+    reply_header,
 )
 from refmq.protocol.record import join_properties, parse_properties
-from refmq.store.api import MessageToStore
 
 PUSH_TIMEOUT_S: Final = 10.0
 
@@ -71,18 +70,8 @@ async def _push(
     target = None if number is None else broker.world.connection(number)
     if target is None or target.closed:
         return f"push reply message fail, channel of <{client}> not found."
-    pushed = ReplyMessageRequest(
-        producer_group=header.producer_group,
-        topic=header.topic,
-        default_topic=header.default_topic,
-        default_topic_queue_nums=header.default_topic_queue_nums,
-        queue_id=header.queue_id,
-        sys_flag=header.sys_flag,
-        born_timestamp=header.born_timestamp,
-        flag=header.flag,
-        properties=join_properties(properties),
-        reconsume_times=header.reconsume_times or 0,
-        unit_mode=header.unit_mode,
+    pushed = reply_header(
+        replace(header, properties=join_properties(properties), reconsume_times=header.reconsume_times or 0),
         born_host=peer.peer,
         store_host=host_text(broker.store_host),
         store_timestamp=broker.world.now_ms(),
@@ -104,22 +93,9 @@ async def _store(
     properties: dict[str, str],
     common: SendMessageResponse,
 ) -> SendMessageResponse:
-    result = await put_with_properties(
-        broker,
-        MessageToStore(
-            topic=header.topic,
-            queue_id=choose_queue(broker, header, topic),
-            body=command.body,
-            properties=b"",
-            born_timestamp_ms=TimestampMs(header.born_timestamp),
-            born_host=host_of(peer.peer),
-            store_host=broker.store_host,
-            flag=header.flag,
-            sys_flag=header.sys_flag,
-            reconsume_times=header.reconsume_times or 0,
-        ),
-        properties,
-    )
+    queue_id = choose_queue(broker, header, topic)
+    message = replace(sent_message(broker, peer, command, header, topic), queue_id=queue_id)
+    result = await put_with_properties(broker, message, properties)
     if not result.status.is_stored:
         return common
     return replace(common, msg_id=result.message_id, queue_id=result.queue_id, queue_offset=result.queue_offset)

@@ -168,9 +168,19 @@ async def _put_single(
     if is_transactional and broker.config.reject_transaction_message:
         ip = broker.config.broker_ip1
         raise Refused(ResponseCode.NO_PERMISSION, f"the broker[{ip}] sending transaction message is forbidden")
-    message = MessageToStore(
-        topic=name,
-        queue_id=queue_id,
+    message = replace(sent_message(broker, peer, command, header, topic), topic=name, queue_id=queue_id)
+    if is_transactional:
+        return await send_half(broker, message, properties)
+    return await put_with_properties(broker, message, properties)
+
+
+def sent_message(
+    broker: Broker, peer: Peer, command: RemotingCommand, header: SendMessageRequest, topic: TopicConfig
+) -> MessageToStore:
+    """The message of a send, as it goes to the store; its properties and its queue are still to be decided."""
+    return MessageToStore(
+        topic=header.topic,
+        queue_id=header.queue_id,
         body=command.body,
         properties=b"",
         born_timestamp_ms=TimestampMs(header.born_timestamp),
@@ -180,9 +190,6 @@ async def _put_single(
         sys_flag=_with_tag_flag(header.sys_flag, topic),
         reconsume_times=header.reconsume_times or 0,
     )
-    if is_transactional:
-        return await send_half(broker, message, properties)
-    return await put_with_properties(broker, message, properties)
 
 
 async def _or_dead_letter(

@@ -22,7 +22,7 @@ The same fourteen fields travel under two sets of names: in full (10, 324) and a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Final
 
 from refmq.errors import UsageError
@@ -132,3 +132,13 @@ class ReplyMessageRequest:
     born_host: str
     store_host: str
     store_timestamp: Int64
+
+
+def reply_header(
+    send: SendMessageRequest, *, born_host: str, store_host: str, store_timestamp: int
+) -> ReplyMessageRequest:
+    """The header that pushes the message of a send on."""
+    shared = {
+        field.name: getattr(send, field.name) for field in fields(ReplyMessageRequest) if hasattr(send, field.name)
+    }
+    return ReplyMessageRequest(**shared, born_host=born_host, store_host=store_host, store_timestamp=store_timestamp)
