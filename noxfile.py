@@ -229,6 +229,13 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def fuzz(session: nox.Session) -> None:
+    """Damaged input for everything that reads: -- --minutes 10 --seed 3 [TARGET...]; one minute without arguments."""
+    prepare_refmq(session, "test")
+    session.run("python", "-m", "fuzz", "run", *session.posargs)
+
+
+@nox.session(default=False)
 def bench(session: nox.Session) -> None:
     """What the reference store and the codecs cost, beside zlib.crc32 and json; the numbers are left in build/."""
     prepare_refmq(session, "bench")

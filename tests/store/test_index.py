@@ -177,3 +177,10 @@ def test_a_flush_that_fails_leaves_the_file_to_be_flushed() -> None:
     with pytest.raises(Exception, match="flush"):
         run(index.flush())
     assert index.files[0].is_dirty
+
+
+@pytest.mark.parametrize("created_ms", [-(2**63), -1, 0, 1_700_000_000_123, 253_402_300_800_000, 2**63 - 1])
+def test_any_time_gives_a_name_of_17_digits(created_ms: int) -> None:
+    name = index_file_name(created_ms)
+    assert name.isdigit()
+    assert len(name) == 17

@@ -20,12 +20,18 @@ from refmq.store.index_file import IndexFile, key_hash
 
 INDEX_DIRECTORY: Final = "index"
 NAME_DIGITS: Final = 17
+NAMED_MS_MAX: Final = 253_402_300_799_999
+"""The end of the year 9999."""
 
 
 def index_file_name(created_ms: int) -> str:
-    """17 digits: year to millisecond. Java takes local time, we UTC; only the order matters."""
-    created = datetime.fromtimestamp(max(0, created_ms) // 1000, tz=UTC)
-    return f"{created:%Y%m%d%H%M%S}{max(0, created_ms) % 1000:03d}"
+    """17 digits: year to millisecond. Java takes local time, we UTC; only the order matters.
+
+    A damaged record may say any time; a name has four digits for the year.
+    """
+    named_ms = min(max(0, created_ms), NAMED_MS_MAX)
+    created = datetime.fromtimestamp(named_ms // 1000, tz=UTC)
+    return f"{created:%Y%m%d%H%M%S}{named_ms % 1000:03d}"
 
 
 class Index:
