@@ -12,7 +12,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.cluster.history import Decision
+from conformance.cluster.history import Decision, Wanted
 from refmq.errors import ConnectFailed, NetworkError, RefmqError
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
@@ -30,10 +30,16 @@ from refmq.protocol.bodies.heartbeat import (
     SubscriptionData,
 )
 from refmq.protocol.bodies.offsets import LockBatchRequestBody, LockBatchResponseBody
+from refmq.protocol.bodies.route import TopicRouteData
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, oneway, request, response
 from refmq.protocol.headers.codec import decode_header, encode_header
-from refmq.protocol.headers.messages import CheckTransactionStateRequest, EndTransactionRequest
+from refmq.protocol.headers.messages import (
+    CheckTransactionStateRequest,
+    ConsumerSendMsgBackRequest,
+    EndTransactionRequest,
+)
+from refmq.protocol.headers.nameserver import GetRouteInfoRequest
 from refmq.protocol.headers.offsets import (
     QueryConsumerOffsetRequest,
     QueryConsumerOffsetResponse,
@@ -41,7 +47,16 @@ from refmq.protocol.headers.offsets import (
 )
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse
-from refmq.protocol.record import decode_properties, decode_records, join_properties, parse_message_id
+from refmq.protocol.record import (
+    BatchedMessage,
+    Record,
+    decode_properties,
+    decode_records,
+    encode_batch,
+    encode_properties,
+    join_properties,
+    parse_message_id,
+)
 from refmq.sim.world import Node
 from refmq.trace.record import Outcome
 
@@ -50,7 +65,25 @@ TOPIC: Final = "t"
 
 TIMEOUT_S: Final = 3.0
 """Java's send and offset timeouts are of this order."""
-PULL_TIMEOUT_S: Final = 30.0
+LOOK_S: Final = 6.0
+"""Brokers look every five seconds whether the time of a waiting pull is up: it may wait so much longer than asked."""
+
+FILTER_GROUP: Final = "f"
+"""The group of pulls with a filter: it has places of its own, because it passes messages that it does not want."""
+
+RETRIES_MAX: Final = 2
+"""How often a message is sent back before it belongs to the dead letters."""
+
+CLASSES: Final = 4
+"""Messages are of four classes, told by their numbers; tag and property `n` follow from the class."""
+FILTERS: Final[dict[Wanted, tuple[str, str, int]]] = {
+    "all": ("TAG", "*", 0b1111),
+    "tag a": ("TAG", "a", 0b0101),
+    "tags a || b": ("TAG", "a || b", 0b1111),
+    "sql n": ("SQL92", "n > 1", 0b1100),
+    "sql tag": ("SQL92", "TAGS = 'b' AND n BETWEEN 1 AND 2", 0b0010),
+}
+"""What a pull asks for -> kind of expression, expression, and the classes that it wants as bits."""
 
 READS_MAX: Final = 1_000
 """Pulls of an auditor before it gives up on a queue."""
@@ -105,6 +138,9 @@ class ScriptedClient:
     numbers: list[int]
     """The next number of a message and of an operation; shared by all clients of a history."""
     places: dict[MessageQueue, Place] = field(default_factory=dict)
+    filtered: dict[tuple[MessageQueue, Wanted], Place] = field(default_factory=dict)
+    last: dict[tuple[str, str], Record] = field(default_factory=dict)
+    """Broker and topic -> the last message that came from there."""
     decisions: dict[str, tuple[Decision, int]] = field(default_factory=dict)
     """Transaction -> what to answer when asked, and the message."""
     client: Client = field(init=False)
@@ -155,10 +191,12 @@ class ScriptedClient:
         self.numbers[0] += 1
         key = f"{self.name}-{self.numbers[0]}"
         body = f"{self.numbers[0]}:".encode().ljust(body_bytes, b".")
-        return body, {"UNIQ_KEY": key, "WAIT": "true", **properties}, message_fingerprint(key.encode(), body)
+        kind = self.numbers[0] % CLASSES
+        common = {"UNIQ_KEY": key, "WAIT": "true", "TAGS": "ab"[kind % 2], "n": str(kind)}
+        return body, {**common, **properties}, message_fingerprint(key.encode(), body)
 
     def _send_command(
-        self, queue: MessageQueue, body: bytes, properties: dict[str, str], sys_flag: int
+        self, queue: MessageQueue, body: bytes, properties: dict[str, str], sys_flag: int, *, batch: bool = False
     ) -> RemotingCommand:
         header = SendMessageRequest(
             producer_group=PRODUCER_GROUP,
@@ -170,15 +208,51 @@ class ScriptedClient:
             born_timestamp=self.node.world.loop.wall_ms(),
             flag=0,
             properties=join_properties(properties),
+            batch=batch,
         )
         return request(RequestCode.SEND_MESSAGE, encode_header(header), body)
 
     async def send(self, broker: BrokerAddress, queue: MessageQueue, body_bytes: int) -> None:
         body, properties, message = self._message(body_bytes)
         operation = self._begin()
-        self._record(operation, Outcome.INVOKE, "Send", queue, -1, -1, message)
+        self._record(operation, Outcome.INVOKE, "Send", queue, -1, -1, message, int(properties["n"]))
         answer = await self._ask(broker, self._send_command(queue, body, properties, 0), TIMEOUT_S)
         self._sent(operation, "Send", queue, message, answer)
+
+    async def send_delayed(
+        self, broker: BrokerAddress, queue: MessageQueue, body_bytes: int, level: int, delay_ms: int
+    ) -> None:
+        """The answer names a place in the delay queue, which is nobody's business."""
+        body, properties, message = self._message(body_bytes, DELAY=str(level))
+        operation = self._begin()
+        due_ms = self.node.world.loop.wall_ms() + delay_ms
+        self._record(operation, Outcome.INVOKE, "SendDelayed", queue, due_ms, level, message, int(properties["n"]))
+        answer = await self._ask(broker, self._send_command(queue, body, properties, 0), TIMEOUT_S)
+        outcome = answer if isinstance(answer, Outcome) else _stored(answer)
+        code = 0 if isinstance(answer, Outcome) else answer.code
+        self._record(operation, outcome, "SendDelayed", queue, due_ms, level, message, code)
+
+    async def send_batch(self, broker: BrokerAddress, queue: MessageQueue, count: int) -> None:
+        """One request, and for each message the same events as for one that is sent alone."""
+        messages = [self._message(20) for _ in range(count)]
+        operation = self._begin()
+        for _, properties, message in messages:
+            self._record(operation, Outcome.INVOKE, "SendBatch", queue, -1, -1, message, int(properties["n"]))
+        batch = encode_batch(tuple(BatchedMessage(0, body, encode_properties(p)) for body, p, _ in messages))
+        command = self._send_command(queue, batch, {"WAIT": "true"}, 0, batch=True)
+        answer = await self._ask(broker, command, TIMEOUT_S)
+        if isinstance(answer, Outcome) or answer.code not in STORED:
+            outcome = answer if isinstance(answer, Outcome) else _stored(answer)
+            for _, _, message in messages:
+                self._record(operation, outcome, "SendBatch", queue, -1, -1, message)
+            return
+        header = decode_header(SendMessageResponse, answer)
+        assert header.queue_offset is not None and header.msg_id is not None, "a stored batch has a place"
+        ids = header.msg_id.split(",")
+        assert len(ids) == count, f"{count} messages have {len(ids)} ids"
+        for number, (_, _, message) in enumerate(messages):
+            where = (parse_message_id(ids[number])[1], header.queue_offset + number)
+            self._record(operation, Outcome.OK, "SendBatch", queue, *where, message, answer.code)
 
     def _sent(
         self, operation: int, action: str, queue: MessageQueue, message: int, answer: RemotingCommand | Outcome
@@ -194,8 +268,7 @@ class ScriptedClient:
             )
             return header
         else:
-            outcome = Outcome.FAIL if answer.code in REFUSED else Outcome.UNKNOWN
-            self._record(operation, outcome, action, queue, -1, -1, message, answer.code)
+            self._record(operation, _stored(answer), action, queue, -1, -1, message, answer.code)
         return None
 
     async def send_half(
@@ -205,7 +278,7 @@ class ScriptedClient:
         transaction = properties["UNIQ_KEY"]
         self.decisions[transaction] = (reply, message)
         operation = self._begin()
-        self._record(operation, Outcome.INVOKE, "SendHalf", queue, -1, -1, message)
+        self._record(operation, Outcome.INVOKE, "SendHalf", queue, -1, -1, message, int(properties["n"]))
         answer = await self._ask(broker, self._send_command(queue, body, properties, 4), TIMEOUT_S)
         header = self._sent(operation, "SendHalf", queue, message, answer)
         if header is None or decision == "none":
@@ -273,63 +346,157 @@ class ScriptedClient:
     def place(self, queue: MessageQueue) -> Place:
         return self.places.setdefault(queue, Place())
 
-    async def pull(self, broker: BrokerAddress, queue: MessageQueue, count: int, suspend_ms: int) -> int | None:
+    async def pull(
+        self, broker: BrokerAddress, queue: MessageQueue, count: int, suspend_ms: int, *, commit: bool = False
+    ) -> int | None:
         """Reads on from where the client stands; the number of messages, or None without an answer."""
         place = self.place(queue)
         from_offset = place.next_offset
+        operation = self._begin()
+        if commit:
+            self._record(operation, Outcome.INVOKE, "CommitOffset", queue, place.committed, place.consumed_to)
+        self._record(operation, Outcome.INVOKE, "Pull", queue, from_offset, -1, -1)
+        command = self._pull_command(self.group, queue, place, count, suspend_ms, "all", commit=commit)
+        offset = place.consumed_to
+        answer = await self._ask(broker, command, _pull_timeout_s(suspend_ms))
+        if commit:
+            # A pull that broke may have committed, and so may one whose answer says anything.
+            outcome = answer if isinstance(answer, Outcome) else _pulled(answer)
+            self._record(operation, outcome, "CommitOffset", queue, place.committed, offset)
+            place.committed = offset if outcome is Outcome.OK else place.committed
+        found = self._pulled(operation, "Pull", self.member, queue, from_offset, answer)
+        if found is None:
+            return None
+        state, records = found
+        if self.last_code == ResponseCode.SUCCESS and place.next_offset == from_offset:
+            place.next_offset = state.next_begin_offset
+            if records:
+                self.last[queue.broker, queue.topic] = records[-1]
+            if place.consumed_to == from_offset:
+                place.consumed_to = state.next_begin_offset
+        return len(records)
+
+    async def pull_filtered(self, broker: BrokerAddress, queue: MessageQueue, count: int, wanted: Wanted) -> None:
+        """Reads on with a filter, for a group that does nothing else."""
+        place = self.filtered.setdefault((queue, wanted), Place())
+        from_offset = place.next_offset
+        operation, actor = self._begin(), f"{FILTER_GROUP}@{self.name}"
+        subject, mask = f"{queue.topic}@{queue.broker}", FILTERS[wanted][2]
+        invoke = Event("PullFiltered", actor, subject, queue.queue_id, from_offset, -1, mask)
+        self.node.recorder.record(invoke, Outcome.INVOKE, operation)
+        command = self._pull_command(FILTER_GROUP, queue, place, count, 0, wanted)
+        answer = await self._ask(broker, command, _pull_timeout_s(0))
+        found = self._pulled(operation, "PullFiltered", actor, queue, from_offset, answer, mask)
+        moves = (ResponseCode.SUCCESS, ResponseCode.PULL_RETRY_IMMEDIATELY)
+        if found is not None and self.last_code in moves and place.next_offset == from_offset:
+            place.next_offset = found[0].next_begin_offset
+
+    def _pull_command(
+        self,
+        group: str,
+        queue: MessageQueue,
+        place: Place,
+        count: int,
+        suspend_ms: int,
+        wanted: Wanted,
+        *,
+        commit: bool = False,
+    ) -> RemotingCommand:
+        kind, expression, _ = FILTERS[wanted]
+        flags = PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if suspend_ms else 0)
         header = PullMessageRequest(
-            consumer_group=self.group,
+            consumer_group=group,
             topic=queue.topic,
             queue_id=queue.queue_id,
-            queue_offset=from_offset,
+            queue_offset=place.next_offset,
             max_msg_nums=count,
-            sys_flag=PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if suspend_ms else 0),
-            commit_offset=0,
+            sys_flag=flags | (PullSysFlag.COMMIT_OFFSET if commit else 0),
+            commit_offset=place.consumed_to if commit else 0,
             suspend_timeout_millis=suspend_ms,
-            subscription="*",
+            subscription=expression,
+            expression_type=kind,
             sub_version=0,
         )
-        operation = self._begin()
-        self._record(operation, Outcome.INVOKE, "Pull", queue, from_offset, -1, -1)
-        answer = await self._ask(
-            broker, request(RequestCode.PULL_MESSAGE, encode_header(header)), TIMEOUT_S + suspend_ms / 1000
-        )
+        return request(RequestCode.PULL_MESSAGE, encode_header(header))
+
+    def _pulled(
+        self,
+        operation: int,
+        action: str,
+        actor: str,
+        queue: MessageQueue,
+        from_offset: int,
+        answer: RemotingCommand | Outcome,
+        mask: int | None = None,
+    ) -> tuple[PullMessageResponse, list[Record]] | None:
+        """Records what an answer to a pull brought: a line for each message, and one for the answer."""
+
+        def line(outcome: Outcome, q: MessageQueue, a: int, b: int, c: int, d: int = 0) -> None:
+            event = Event(action, actor, f"{q.topic}@{q.broker}", q.queue_id, a, b, c, d)
+            self.node.recorder.record(event, outcome, operation)
+
         if isinstance(answer, Outcome):
-            self._record(operation, answer, "Pull", queue, from_offset, -1, -1)
+            line(answer, queue, from_offset, -1, -1)
             return None
         self.last_code = answer.code
         try:
             state = decode_header(PullMessageResponse, answer)
         except RefmqError:  # an error has no such header
-            self._record(operation, Outcome.FAIL, "Pull", queue, from_offset, -1, -1, answer.code)
+            line(Outcome.FAIL, queue, from_offset, -1, -1, answer.code)
             return None
         records = list(decode_records(answer.body)) if answer.code == ResponseCode.SUCCESS else []
         for record in records:
             key = decode_properties(record.properties).get("UNIQ_KEY", "")
             real = MessageQueue(record.topic, queue.broker, record.queue_id)
             message = message_fingerprint(key.encode(), record.body)
-            self._record(
-                operation,
-                Outcome.CONSUMED,
-                "Pull",
-                real,
-                record.physical_offset,
-                record.queue_offset,
-                message,
-                record.size_bytes,
-            )
-        self._record(
-            operation, Outcome.OK, "Pull", queue, from_offset, state.next_begin_offset, state.max_offset, answer.code
-        )
-        if answer.code == ResponseCode.SUCCESS and place.next_offset == from_offset:
-            place.next_offset = state.next_begin_offset
-            if place.consumed_to == from_offset:
-                place.consumed_to = state.next_begin_offset
-        return len(records)
+            line(Outcome.CONSUMED, real, record.physical_offset, record.queue_offset, message, record.size_bytes)
+        third = state.max_offset if mask is None else mask
+        line(Outcome.OK, queue, from_offset, state.next_begin_offset, third, answer.code)
+        return state, records
 
-    async def commit_offset(self, broker: BrokerAddress, queue: MessageQueue) -> None:
+    async def send_back(self, broker: BrokerAddress, queue: MessageQueue, delay_level: int) -> None:
+        """Sends the last message of a topic back, as one that could not be handled."""
+        record = self.last.get((queue.broker, queue.topic))
+        if record is None:
+            return
+        key = decode_properties(record.properties).get("UNIQ_KEY", "")
+        message = message_fingerprint(key.encode(), record.body)
+        header = ConsumerSendMsgBackRequest(
+            offset=record.physical_offset,
+            group=self.group,
+            delay_level=delay_level,
+            origin_msg_id=record.message_id,
+            origin_topic=record.topic,
+            max_reconsume_times=RETRIES_MAX,
+        )
+        operation, times = self._begin(), record.reconsume_times
+        self._record(operation, Outcome.INVOKE, "SendBack", queue, record.physical_offset, times, message, RETRIES_MAX)
+        answer = await self._ask(broker, request(RequestCode.CONSUMER_SEND_MSG_BACK, encode_header(header)), TIMEOUT_S)
+        outcome = answer if isinstance(answer, Outcome) else _simple(answer)
+        self._record(operation, outcome, "SendBack", queue, record.physical_offset, times, message, RETRIES_MAX)
+
+    async def query_route(self, nameserver: str, topic: str, brokers: list[BrokerAddress]) -> None:
+        """Asks a nameserver where a topic is; an event for each broker says whether it is there."""
+        operation = self._begin()
+        for broker in brokers:
+            self._record(operation, Outcome.INVOKE, "QueryRoute", MessageQueue(topic, broker.name, -1))
+        command = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(GetRouteInfoRequest(topic=topic)))
+        answer = await self._ask(BrokerAddress("", nameserver), command, TIMEOUT_S)
+        known: set[tuple[str, str]] = set()
+        if not isinstance(answer, Outcome) and answer.code == ResponseCode.SUCCESS:
+            route = decode_body(TopicRouteData, answer.body)
+            queues = {data.broker_name for data in route.queue_datas}
+            for data in route.broker_datas:
+                if data.broker_name in queues:
+                    known |= {(data.broker_name, address) for address in data.broker_addrs.values()}
+        for broker in brokers:
+            outcome = answer if isinstance(answer, Outcome) else Outcome.OK
+            found = int((broker.name, broker.address) in known)
+            self._record(operation, outcome, "QueryRoute", MessageQueue(topic, broker.name, -1), found)
+
+    async def commit_offset(self, broker: BrokerAddress, queue: MessageQueue, back: int = 0) -> None:
         place = self.place(queue)
-        offset = place.consumed_to
+        offset = max(0, place.consumed_to - back)
         header = UpdateConsumerOffsetRequest(
             consumer_group=self.group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
         )
@@ -348,7 +515,9 @@ class ScriptedClient:
         answer = await self._ask(broker, request(RequestCode.QUERY_CONSUMER_OFFSET, encode_header(header)), TIMEOUT_S)
         if isinstance(answer, Outcome) or answer.code != ResponseCode.SUCCESS:
             outcome = answer if isinstance(answer, Outcome) else _simple(answer)
-            self._record(operation, outcome, "QueryOffset", queue, -1)
+            self._record(
+                operation, outcome, "QueryOffset", queue, -1, d=0 if isinstance(answer, Outcome) else answer.code
+            )
             return
         offset = decode_header(QueryConsumerOffsetResponse, answer).offset
         self._record(operation, Outcome.OK, "QueryOffset", queue, offset)
@@ -381,7 +550,10 @@ class ScriptedClient:
                 ),
             ),
         )
-        await self._ask(broker, request(RequestCode.HEART_BEAT, body=encode_body(body)), TIMEOUT_S)
+        operation, queue = self._begin(), MessageQueue("", broker.name, -1)
+        self._record(operation, Outcome.INVOKE, "Heartbeat", queue)
+        answer = await self._ask(broker, request(RequestCode.HEART_BEAT, body=encode_body(body)), TIMEOUT_S)
+        self._record(operation, answer if isinstance(answer, Outcome) else _simple(answer), "Heartbeat", queue)
 
     async def read_to_end(self, broker: BrokerAddress, queue: MessageQueue) -> None:
         """Reads a queue from its beginning until nothing is left, as an auditor does."""
@@ -395,4 +567,20 @@ class ScriptedClient:
 
 
 def _simple(answer: RemotingCommand) -> Outcome:
+    if answer.code == ResponseCode.QUERY_NOT_FOUND:
+        return Outcome.FAIL
     return Outcome.OK if answer.code == ResponseCode.SUCCESS else Outcome.UNKNOWN
+
+
+def _stored(answer: RemotingCommand) -> Outcome:
+    """What an answer to a send says of the message."""
+    return Outcome.OK if answer.code in STORED else Outcome.FAIL if answer.code in REFUSED else Outcome.UNKNOWN
+
+
+def _pulled(answer: RemotingCommand) -> Outcome:
+    """What an answer to a pull says of the offset that came with it: one that was refused did not commit."""
+    return Outcome.OK if "nextBeginOffset" in (answer.ext_fields or ()) else Outcome.FAIL
+
+
+def _pull_timeout_s(suspend_ms: int) -> float:
+    return TIMEOUT_S + (suspend_ms / 1000 + LOOK_S if suspend_ms else 0.0)

@@ -7,7 +7,8 @@ restart, so that there is somebody to find the damage.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
@@ -22,33 +23,60 @@ EFFECTS_MAX: Final = 40
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
 
+WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag")
+"""What a pull may ask for instead of everything."""
+
 Pick = Callable[[int, int], int]
 """A number from a range, both ends included; the smaller, the simpler."""
 
 
-def kinds(*, transactions: bool, calm: bool) -> list[type[h.Step]]:
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a history is mostly about. Mistakes hide where operations of one kind meet, and a mix of all rarely gets
+    there."""
+
+    weights: Mapping[type[h.Step], int]
+    delayed: int = 2
+    """Of eight sends so many are delayed."""
+    waiting: int = 4
+    """Of eight pulls so many wait for a message."""
+    filtered: int = 2
+    """Of eight pulls so many have a filter."""
+
+
+def kinds(profile: Profile, *, transactions: bool, calm: bool) -> list[type[h.Step]]:
     """The kinds of steps to choose from, each as often as its weight says."""
     return [
         kind
-        for kind, weight in WEIGHTS
+        for kind, weight in profile.weights.items()
         for _ in range(weight)
         if (transactions or kind is not h.SendHalf) and (not calm or kind in (*h.OPERATIONS, h.AdvanceClock))
     ]
 
 
-def step(pick: Pick, choices: list[type[h.Step]]) -> h.Step:
+def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
     """One step."""
     kind = choices[pick(0, len(choices) - 1)]
     client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
     choice: Any
     match kind.__name__:
         case "Send":
-            choice = h.Send(client, broker, queue, pick(1, 4), (20, 20, 300, 3000)[pick(0, 3)])
+            level = pick(1, 3) if pick(0, 7) >= 8 - profile.delayed else 0
+            choice = h.Send(client, broker, queue, pick(1, 4), (20, 20, 300, 3000)[pick(0, 3)], level)
+        case "SendBatch":
+            choice = h.SendBatch(client, broker, queue, pick(1, 5))
         case "SendHalf":
             decisions: tuple[h.Decision, ...] = ("commit", "rollback", "unknown", "none")
             choice = h.SendHalf(client, broker, queue, decisions[pick(0, 3)], decisions[pick(0, 3)], pick(1, 2))
         case "Pull":
-            choice = h.Pull(client, broker, queue, pick(1, 8), (0, 0, 200, 5_000)[pick(0, 3)])
+            wanted = WANTED[pick(0, len(WANTED) - 1)] if pick(0, 7) >= 8 - profile.filtered else "all"
+            waits_ms = (200, 5_000)[pick(0, 1)] if pick(0, 7) >= 8 - profile.waiting else 0
+            commit, retry = pick(0, 3) == 3, pick(0, 5) == 5
+            choice = h.Pull(client, broker, queue, pick(1, 8), waits_ms, commit, wanted, retry)
+        case "SendBack":
+            choice = h.SendBack(client, broker, queue, pick(0, 2) == 2, (1, 1, 0, 2)[pick(0, 3)])
+        case "CommitOffset":
+            choice = h.CommitOffset(client, broker, queue, (0, 0, 0, 1)[pick(0, 3)])
         case "AdvanceClock":
             choice = h.AdvanceClock((1, 5, 20, 100, 1_000, 10_000, 31_000)[pick(0, 6)])
         case "JumpClock":
@@ -73,30 +101,118 @@ def step(pick: Pick, choices: list[type[h.Step]]) -> h.Step:
     return choice
 
 
-WEIGHTS: Final[tuple[tuple[type[h.Step], int], ...]] = (
-    (h.Send, 10),
-    (h.Pull, 7),
-    (h.AdvanceClock, 8),
-    (h.CommitOffset, 3),
-    (h.QueryOffset, 1),
-    (h.LockQueue, 3),
-    (h.UnlockQueue, 1),
-    (h.Heartbeat, 2),
-    (h.SendHalf, 4),
-    (h.RestartBroker, 3),
-    (h.ProcessCrash, 2),
-    (h.PowerLoss, 3),
-    (h.LoseAnswer, 2),
-    (h.LoseRequest, 1),
-    (h.Disconnect, 1),
-    (h.Cut, 1),
-    (h.HalfOpen, 1),
-    (h.Heal, 1),
-    (h.ProducerDeath, 1),
-    (h.ConsumerPause, 1),
-    (h.JumpClock, 1),
-    (h.FailFlush, 1),
+MIXED: Final = Profile(
+    {
+        h.Send: 9,
+        h.SendBatch: 2,
+        h.Pull: 9,
+        h.SendBack: 2,
+        h.AdvanceClock: 8,
+        h.CommitOffset: 3,
+        h.QueryOffset: 2,
+        h.LockQueue: 3,
+        h.UnlockQueue: 1,
+        h.Heartbeat: 2,
+        h.SendHalf: 4,
+        h.RestartBroker: 3,
+        h.ProcessCrash: 2,
+        h.PowerLoss: 3,
+        h.LoseAnswer: 2,
+        h.LoseRequest: 1,
+        h.Disconnect: 1,
+        h.Cut: 1,
+        h.HalfOpen: 1,
+        h.Heal: 1,
+        h.ProducerDeath: 1,
+        h.ConsumerPause: 1,
+        h.JumpClock: 1,
+        h.FailFlush: 1,
+    }
 )
+PROFILES: Final = (
+    MIXED,
+    Profile(  # long polling
+        {h.Send: 8, h.SendBatch: 2, h.Pull: 10, h.AdvanceClock: 4, h.Disconnect: 1, h.RestartBroker: 1},
+        delayed=0,
+        waiting=7,
+        filtered=0,
+    ),
+    Profile(  # offsets
+        {
+            h.Pull: 8,
+            h.CommitOffset: 6,
+            h.QueryOffset: 4,
+            h.Send: 5,
+            h.AdvanceClock: 4,
+            h.RestartBroker: 2,
+            h.ProcessCrash: 1,
+            h.LoseRequest: 1,
+        },
+        delayed=0,
+        waiting=1,
+        filtered=0,
+    ),
+    Profile(  # transactions
+        {
+            h.SendHalf: 8,
+            h.Pull: 3,
+            h.AdvanceClock: 5,
+            h.Heartbeat: 3,
+            h.RestartBroker: 2,
+            h.PowerLoss: 2,
+            h.ProcessCrash: 1,
+            h.ProducerDeath: 1,
+            h.LoseAnswer: 1,
+        }
+    ),
+    Profile(  # delays and retries
+        {
+            h.Send: 8,
+            h.Pull: 8,
+            h.SendBack: 5,
+            h.AdvanceClock: 6,
+            h.RestartBroker: 1,
+            h.PowerLoss: 2,
+            h.ProcessCrash: 1,
+        },
+        delayed=5,
+        waiting=1,
+        filtered=0,
+    ),
+    Profile(  # locks
+        {
+            h.LockQueue: 8,
+            h.UnlockQueue: 3,
+            h.AdvanceClock: 6,
+            h.RestartBroker: 1,
+            h.ProcessCrash: 1,
+            h.ProducerDeath: 1,
+        }
+    ),
+    Profile(  # filters and batches
+        {h.Send: 6, h.SendBatch: 4, h.Pull: 8, h.AdvanceClock: 3, h.PowerLoss: 1, h.RestartBroker: 1},
+        delayed=0,
+        waiting=0,
+        filtered=6,
+    ),
+)
+"""Half of the histories are mixed, the others have one of these profiles."""
+
+
+def profile_of(pick: Pick) -> Profile:
+    return PROFILES[max(0, pick(0, 2 * len(PROFILES) - 1) - len(PROFILES))]
+
+
+def revived(steps: list[h.Step]) -> tuple[h.Step, ...]:
+    """The steps with a restart after most crashes: a history in which all brokers are down finds nothing."""
+    found: list[h.Step] = []
+    due: list[tuple[int, int]] = []  # when, and which broker
+    for number, each in enumerate(steps):
+        found.append(each)
+        if isinstance(each, h.ProcessCrash | h.PowerLoss) and each.effects % 5:
+            due.append((number + each.effects % 5, each.broker))
+        found += [h.RestartBroker(broker) for at, broker in due if at == number]
+    return tuple(found)
 
 
 def setting(pick: Pick) -> h.Setting:
@@ -117,9 +233,9 @@ def history(seed: int, steps: int, *, transactions: bool = True) -> h.History:
     def pick(low: int, high: int) -> int:
         return low + int(source.random() * (high - low + 1))
 
-    chosen = setting(pick)
-    choices = kinds(transactions=transactions, calm=pick(1, CALM_ONE_IN) == CALM_ONE_IN)
-    return h.History(chosen, tuple(step(pick, choices) for _ in range(steps)))
+    chosen, profile = setting(pick), profile_of(pick)
+    choices = kinds(profile, transactions=transactions, calm=pick(1, CALM_ONE_IN) == CALM_ONE_IN)
+    return h.History(chosen, revived([step(pick, profile, choices) for _ in range(steps)]))
 
 
 def histories(steps_max: int = 25, *, transactions: bool = True) -> st.SearchStrategy[h.History]:
@@ -130,9 +246,10 @@ def histories(steps_max: int = 25, *, transactions: bool = True) -> st.SearchStr
 
     @st.composite
     def whole(draw: st.DrawFn) -> h.History:
-        chosen = setting(picker(draw))
-        choices = kinds(transactions=transactions, calm=draw(st.integers(1, CALM_ONE_IN)) == CALM_ONE_IN)
-        steps = draw(st.lists(st.builds(lambda pick: step(pick, choices), st.just(picker(draw))), max_size=steps_max))
-        return h.History(chosen, tuple(steps))
+        pick = picker(draw)
+        chosen, profile = setting(pick), profile_of(pick)
+        choices = kinds(profile, transactions=transactions, calm=pick(1, CALM_ONE_IN) == CALM_ONE_IN)
+        steps = draw(st.lists(st.builds(lambda p: step(p, profile, choices), st.just(pick)), max_size=steps_max))
+        return h.History(chosen, revived(steps))
 
     return whole()

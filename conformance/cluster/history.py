@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final, Literal
 from refmq.errors import UsageError
 
 Decision = Literal["commit", "rollback", "unknown", "none"]
+Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,18 @@ class Send:
     queue: int = 0
     count: int = 1
     body_bytes: int = 20
+    delay_level: int = 0
+    """Consumers get it only after the delay of this level; 0: at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendBatch:
+    """A client sends messages to one queue in one request."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+    count: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,24 @@ class Pull:
     queue: int = 0
     count: int = 4
     suspend_ms: int = 0
+    commit: bool = False
+    """The request also commits what the client has consumed."""
+    wanted: Wanted = "all"
+    """Which messages it asks for."""
+    retry: bool = False
+    """From the topic of messages that the group sent back."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendBack:
+    """A client could not handle the last message that it got from a broker and wants it again later."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+    retry: bool = False
+    """The last one from the retry topic."""
+    delay_level: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +109,8 @@ class CommitOffset:
     client: int = 0
     broker: int = 0
     queue: int = 0
+    back: int = 0
+    """So many messages before: a commit that comes late, or a member that takes a step back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +259,10 @@ class Heal:
 
 Step = (
     Send
+    | SendBatch
     | SendHalf
     | Pull
+    | SendBack
     | CommitOffset
     | QueryOffset
     | LockQueue
@@ -253,8 +288,10 @@ STEPS: Final[dict[str, type[Step]]] = {
     kind.__name__: kind
     for kind in (
         Send,
+        SendBatch,
         SendHalf,
         Pull,
+        SendBack,
         CommitOffset,
         QueryOffset,
         LockQueue,
@@ -287,7 +324,18 @@ STANDS_FOR: Final = {
 """Steps of a history that make several actions of the specifications happen."""
 
 
-OPERATIONS: Final = (Send, SendHalf, Pull, CommitOffset, QueryOffset, LockQueue, UnlockQueue, Heartbeat)
+OPERATIONS: Final = (
+    Send,
+    SendBatch,
+    SendHalf,
+    Pull,
+    SendBack,
+    CommitOffset,
+    QueryOffset,
+    LockQueue,
+    UnlockQueue,
+    Heartbeat,
+)
 """What clients do; the other steps are the world's."""
 
 
@@ -299,11 +347,6 @@ class History:
     steps: tuple[Step, ...] = ()
 
     kind: ClassVar[str] = "cluster"
-
-    @property
-    def is_calm(self) -> bool:
-        """Whether nothing disturbs the cluster: only operations, and time."""
-        return all(isinstance(step, (*OPERATIONS, AdvanceClock)) for step in self.steps)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data. Fields that have their default are left out: a shrunken history reads as short as it is."""

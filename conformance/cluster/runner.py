@@ -26,6 +26,10 @@ SETTLE_S: Final = 12.0
 CHECK_INTERVAL_MS: Final = 1_000
 CHECK_IMMUNITY_MS: Final = 500
 CHECKS_MAX: Final = 5
+DELAYS_S: Final = (1, 2, 5, 10)
+"""The delay levels of the brokers: the longest is over in the quiet time."""
+RETRY_TOPIC: Final = "%RETRY%g"
+DEAD_LETTERS: Final = "%DLQ%g"
 TRANSACTIONS_SETTLE_S: Final = 30.0
 """Enough rounds of checks for every half message to be decided or set aside."""
 STORY_LIMIT_S: Final = 4 * 3600.0
@@ -105,11 +109,14 @@ class Story:
 
     async def _take(self, step: h.Step) -> None:
         self.world.note("history", str(step))
+        self._record_fault(step)
         match step:
             case (
                 h.Send()
+                | h.SendBatch()
                 | h.SendHalf()
                 | h.Pull()
+                | h.SendBack()
                 | h.CommitOffset()
                 | h.QueryOffset()
                 | h.LockQueue()
@@ -137,23 +144,57 @@ class Story:
             case _:
                 await self._strike(step, self._broker(step.broker))
 
+    def _record_fault(self, step: h.Step) -> None:
+        """Faults stand among the events, so that oracles know what was disturbed and what was not."""
+        name = type(step).__name__
+        match step:
+            case h.ProcessCrash() | h.PowerLoss():
+                if step.effects:  # when it happens the world says so
+                    self.world.record_fault(self._broker(step.broker).name, "CrashPlanned")
+            case h.JumpClock() | h.RestartBroker() | h.FailFlush():
+                self.world.record_fault(self._broker(step.broker).name, name)
+            case h.ConsumerPause():
+                self.world.record_fault(self._client(step.client).name, name)
+            case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen():
+                self.world.record_fault(self._broker(step.broker).name, name)
+
     async def _operation(
         self,
-        step: h.Send | h.SendHalf | h.Pull | h.CommitOffset | h.QueryOffset | h.LockQueue | h.UnlockQueue,
+        step: h.Send
+        | h.SendBatch
+        | h.SendHalf
+        | h.Pull
+        | h.SendBack
+        | h.CommitOffset
+        | h.QueryOffset
+        | h.LockQueue
+        | h.UnlockQueue,
         node: Node,
         broker: Node,
     ) -> None:
         client, address, queue = self.scripted[node.name], self._address(broker), self._queue(broker, step.queue)
+        if isinstance(step, h.Pull | h.SendBack) and step.retry:
+            queue = MessageQueue(RETRY_TOPIC, broker.name, 0)
         match step:
-            case h.Send():
+            case h.Send(delay_level=0):
                 for _ in range(step.count):
                     await client.send(address, queue, step.body_bytes)
+            case h.Send():
+                delay_ms = DELAYS_S[step.delay_level - 1] * 1000
+                for _ in range(step.count):
+                    await client.send_delayed(address, queue, step.body_bytes, step.delay_level, delay_ms)
+            case h.SendBatch():
+                await client.send_batch(address, queue, step.count)
+            case h.SendBack():
+                await client.send_back(address, queue, step.delay_level)
+            case h.Pull() if step.wanted != "all":
+                await client.pull_filtered(address, queue, step.count, step.wanted)
             case h.SendHalf():
                 await client.send_half(address, queue, step.decision, step.reply, step.ends)
             case h.Pull():
-                await client.pull(address, queue, step.count, step.suspend_ms)
+                await client.pull(address, queue, step.count, step.suspend_ms, commit=step.commit)
             case h.CommitOffset():
-                await client.commit_offset(address, queue)
+                await client.commit_offset(address, queue, step.back)
             case h.QueryOffset():
                 await client.query_offset(address, queue)
             case h.LockQueue() | h.UnlockQueue():
@@ -207,8 +248,10 @@ class Story:
                 broker.simulated_disk.cancel_faults()
         for node in self.clients:
             node.resume()
+            self._end_half_open(node)
         await asyncio.sleep(SETTLE_S)
         await self._revive()
+        self.world.record_fault("world", "Settled")
         await asyncio.gather(*self.operations)
         if any(isinstance(step, h.SendHalf) for step in self.history.steps):
             for round_ in range(6):
@@ -218,6 +261,13 @@ class Story:
                 await asyncio.sleep(TRANSACTIONS_SETTLE_S / 6)
                 assert round_ < 6
             await asyncio.gather(*self.operations)
+
+    def _end_half_open(self, client: Node) -> None:
+        """Breaks connections that one side only believes in: it was cut off, or the other side lost its power."""
+        if any(isinstance(step, h.HalfOpen | h.PowerLoss | h.Cut) for step in self.history.steps):
+            for broker in self.cluster.brokers:
+                self.world.record_fault(broker.name, "Disconnect")
+                self.world.network.reset_between(client.name, broker.name)
 
     async def _revive(self) -> None:
         for broker in self.cluster.brokers:
@@ -232,8 +282,27 @@ class Story:
         client = self.scripted["auditor"]
         for broker in self.cluster.brokers:
             for number in range(self.history.setting.queues):
+                await self._read(client, broker, self._queue(broker, number))
+            if any(isinstance(step, h.SendBack) for step in self.history.steps):
+                for topic in (RETRY_TOPIC, DEAD_LETTERS):
+                    await self._read(client, broker, MessageQueue(topic, broker.name, 0))
+        await self._ask_for_offsets()
+        addresses = [self._address(broker) for broker in self.cluster.brokers]
+        for nameserver in self.cluster.nameserver_addresses:
+            await self.auditor.call(lambda n=nameserver: client.query_route(n, TOPIC, addresses))  # type: ignore[misc]  # defaults
+
+    async def _ask_for_offsets(self) -> None:
+        """A member of the group hears what is committed."""
+        node = self.clients[0]
+        member = self.scripted[node.name]
+        for broker in self.cluster.brokers:
+            for number in range(self.history.setting.queues):
                 queue, address = self._queue(broker, number), self._address(broker)
-                await self.auditor.call(lambda q=queue, a=address: client.read_to_end(a, q))  # type: ignore[misc]  # defaults
+                await node.call(lambda q=queue, a=address: member.query_offset(a, q))  # type: ignore[misc]  # defaults
+
+    async def _read(self, client: ScriptedClient, broker: Node, queue: MessageQueue) -> None:
+        address = self._address(broker)
+        await self.auditor.call(lambda: client.read_to_end(address, queue))
 
 
 def broker_config() -> BrokerConfig:
@@ -241,6 +310,7 @@ def broker_config() -> BrokerConfig:
         transaction_check_interval=CHECK_INTERVAL_MS,
         transaction_time_out=CHECK_IMMUNITY_MS,
         transaction_check_max=CHECKS_MAX,
+        enable_property_filter=True,
     )
 
 
@@ -251,6 +321,7 @@ def store_config(setting: h.Setting) -> StoreConfig:
         index_slots=16,
         index_entries=64,
         message_bytes_max=16 * 1024,
+        delay_levels=" ".join(f"{seconds}s" for seconds in DELAYS_S),
         flush_mode=FlushMode.SYNC if setting.sync_flush else FlushMode.ASYNC,
     )
 
@@ -266,6 +337,6 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     except (RunFailed, Stuck, TimeoutError) as error:
         violations.append(Violation("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
-    promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations, calm=history.is_calm)
+    promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     found = [Violation(f.invariant, f.sentence, f.line) for f in judge(lines, promises)]
     return Run(violations + found, lines, world)

@@ -14,11 +14,18 @@ from typing import Any
 import click
 
 from conformance.base import REGRESSIONS
+from conformance.mutants.cluster import SEEDED_CLUSTER
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
 from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
 
 KILLERS = Path(__file__).parent / "killers"
 """For a seeded mistake, the short history that finds it: NAME.json."""
+
+BUSY = 10
+"""How much longer than on an idle machine a trial may take."""
+
+STEPS = {"store": 40, "cluster": 70}
+"""How long the histories are that look for a mistake."""
 
 NOT_THE_STORE = frozenset({"api", "config", "inspect", "overlay", "text"})
 """Modules of refmq.store that are values or tools; the histories are about the rest."""
@@ -30,14 +37,16 @@ def store_modules() -> list[str]:
     return [f"refmq.store.{name}" for name in names if name.split("_")[0] not in NOT_THE_STORE]
 
 
-def run_trial(mutant: dict[str, Any], seconds: float, seed: int, histories: list[Path]) -> dict[str, Any]:
+def run_trial(
+    mutant: dict[str, Any], seconds: float, seed: int, histories: list[Path], kind: str = "store"
+) -> dict[str, Any]:
     """One mutant in a process of its own. A process that does not end was caught hanging."""
     arguments = [sys.executable, "-m", "conformance.mutants.trial", json.dumps(mutant)]
-    arguments += ["--seconds", str(seconds), "--seed", str(seed)]
+    arguments += ["--seconds", str(seconds), "--seed", str(seed), "--kind", kind, "--steps", str(STEPS[kind])]
     for path in histories:
         arguments += ["--history", str(path)]
     try:
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=seconds + 120, check=False)
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=seconds * BUSY + 120, check=False)
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
         return {"caught": True, "by": "Hang: the process did not end", "history": "", "tried": 0, "seconds": seconds}
@@ -64,25 +73,27 @@ def list_command(modules: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--seconds", default=30.0, show_default=True, help="How long the histories may look for each.")
 @click.option("--jobs", default=2, show_default=True)
-def seeded_command(names: tuple[str, ...], seconds: float, jobs: int) -> None:
+@click.option("--kind", type=click.Choice(["store", "cluster"]), default="store", show_default=True)
+def seeded_command(names: tuple[str, ...], seconds: float, jobs: int, kind: str) -> None:
     """Try the mistakes by hand; exit code 3 if one survives."""
-    chosen = [mutant for mutant in SEEDED if not names or mutant.name in names]
+    every = SEEDED_CLUSTER if kind == "cluster" else SEEDED
+    chosen = [mutant for mutant in every if not names or mutant.name in names]
     survivors = 0
     with ThreadPoolExecutor(jobs) as pool:
-        for mutant, outcome in zip(chosen, pool.map(lambda m: try_seeded(m, seconds), chosen), strict=True):
+        for mutant, outcome in zip(chosen, pool.map(lambda m: try_seeded(m, seconds, kind), chosen), strict=True):
             survivors += not outcome["caught"]
             click.echo(seeded_line(mutant, outcome))
-    for bug, reason in NOT_OURS.items() if not names else ():
+    for bug, reason in NOT_OURS.items() if not names and kind == "store" else ():
         click.echo(f"{bug:7} {'not ours':26} {reason}")
     if survivors:
         click.echo(f"{survivors} of {len(chosen)} seeded mistakes were not found.", err=True)
         sys.exit(3)
 
 
-def try_seeded(mutant: Seeded, seconds: float) -> dict[str, Any]:
+def try_seeded(mutant: Seeded, seconds: float, kind: str = "store") -> dict[str, Any]:
     """The history that is known to catch it first; then others."""
-    known = sorted(KILLERS.glob(f"{mutant.name}.json"))
-    return run_trial({"module": mutant.module, "old": mutant.old, "new": mutant.new}, seconds, 0, known)
+    known = sorted(KILLERS.glob(f"{mutant.name}.json")) if kind == "store" else []
+    return run_trial({"module": mutant.module, "old": mutant.old, "new": mutant.new}, seconds, 0, known, kind)
 
 
 def seeded_line(mutant: Seeded, outcome: dict[str, Any]) -> str:

@@ -2,13 +2,15 @@
 
     python -m conformance.mutants.trial '{"module": ..., "number": 3}' ...
 
-prints one JSON line: whether it was caught, by which promise, after how many histories and seconds. With `--save FILE`
-the history that caught it is made as short as it can be and written there: a regression, or a killer for `seeded`.
+prints one JSON line: whether it was caught, by which promise, after how many histories and seconds (of the processor: a
+busy machine changes nothing). With `--save FILE` the history that caught it is made as short as it can be and written
+there: a regression, or a killer for `seeded`.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import signal
 import sys
@@ -32,29 +34,28 @@ def _hang(number: int, frame: FrameType | None) -> None:
     raise Hang
 
 
-def trial(*, seconds: float, first_seed: int, steps: int, histories: list[Path]) -> dict[str, Any]:
+def trial(*, seconds: float, first_seed: int, steps: int, histories: list[Path], kind: str = "store") -> dict[str, Any]:
     """Runs saved histories, then generated ones, until one breaks a promise or the time is over."""
-    begin = time.monotonic()
+    begin = time.process_time()
     tried = 0
-    signal.signal(signal.SIGALRM, _hang)
-    for name, violations in _outcomes(first_seed, steps, histories):
+    signal.signal(signal.SIGVTALRM, _hang)
+    for name, violations in _outcomes(kind, first_seed, steps, histories):
         tried += 1
-        elapsed = time.monotonic() - begin
+        elapsed = time.process_time() - begin
         if violations:
             return {"caught": True, "by": violations[0], "history": name, "tried": tried, "seconds": round(elapsed, 2)}
         if elapsed > seconds:
             break
-    return {"caught": False, "by": "", "history": "", "tried": tried, "seconds": round(time.monotonic() - begin, 2)}
+    return {"caught": False, "by": "", "history": "", "tried": tried, "seconds": round(time.process_time() - begin, 2)}
 
 
-def _outcomes(first_seed: int, steps: int, histories: list[Path]) -> Iterator[tuple[str, list[str]]]:
+def _outcomes(kind: str, first_seed: int, steps: int, histories: list[Path]) -> Iterator[tuple[str, list[str]]]:
     # Imported here: the mutant is in place only now.
-    from conformance.store import generate
-    from conformance.store.history import History
-    from conformance.store.runner import run_history
-
+    generate, history = (importlib.import_module(f"conformance.{kind}.{name}") for name in ("generate", "history"))
+    run_history = importlib.import_module(f"conformance.{kind}.runner").run_history
+    from_json = history.History.from_json
     for path in histories:
-        yield str(path), _broken(run_history, History.from_json(json.loads(path.read_text())["history"]))
+        yield str(path), _broken(run_history, from_json(json.loads(path.read_text())["history"]))
     seed = first_seed
     while True:
         yield str(seed), _broken(run_history, generate.history(seed, steps))
@@ -62,36 +63,36 @@ def _outcomes(first_seed: int, steps: int, histories: list[Path]) -> Iterator[tu
 
 
 def _broken(run_history: Any, history: Any) -> list[str]:
-    signal.alarm(HISTORY_SECONDS_MAX)
+    signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS_MAX)
     try:
-        return [str(violation) for violation in run_history(history)[0]]
+        run = run_history(history)
+        return [str(violation) for violation in (run[0] if isinstance(run, tuple) else run.violations)]
     except Hang:
         return ["Hang: a history did not end"]
     except Exception as error:  # outside of a step: the readout of a start, for example
         return [f"UnexpectedError: {type(error).__name__}: {error}"]
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
 
-def save_shrunk(name: str, steps: int, path: Path) -> None:
+def save_shrunk(kind: str, name: str, steps: int, path: Path) -> None:
     """Writes the shortest form of a history that breaks a promise: that of a seed, or that of a file."""
     from conformance.base import saved_text
-    from conformance.store import generate
-    from conformance.store.history import History
-    from conformance.store.runner import run_history
     from conformance.store.shrink import shrink
 
+    generate, values = (importlib.import_module(f"conformance.{kind}.{module}") for module in ("generate", "history"))
+    run_history = importlib.import_module(f"conformance.{kind}.runner").run_history
     if name.isdigit():
         history = generate.history(int(name), steps)
     else:
-        history = History.from_json(json.loads(Path(name).read_text())["history"])
+        history = values.History.from_json(json.loads(Path(name).read_text())["history"])
     promise = _broken(run_history, history)[0].partition(":")[0]
 
-    def is_broken(candidate: History) -> bool:
+    def is_broken(candidate: Any) -> bool:
         return any(violation.startswith(promise) for violation in _broken(run_history, candidate))
 
     small = shrink(history, is_broken)
-    path.write_text(saved_text("store", small.to_json(), _broken(run_history, small)[0]))
+    path.write_text(saved_text(kind, small.to_json(), _broken(run_history, small)[0]))
 
 
 def main() -> int:
@@ -100,6 +101,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--kind", choices=("store", "cluster"), default="store")
     parser.add_argument("--history", type=Path, action="append", default=[])
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()
@@ -112,10 +114,14 @@ def main() -> int:
         change_on_import(mutant["module"], replacing(mutant["old"], mutant["new"]))
     try:
         outcome = trial(
-            seconds=options.seconds, first_seed=options.seed, steps=options.steps, histories=options.history
+            seconds=options.seconds,
+            first_seed=options.seed,
+            steps=options.steps,
+            histories=options.history,
+            kind=options.kind,
         )
         if options.save is not None and outcome["caught"]:
-            save_shrunk(outcome["history"], options.steps, options.save)
+            save_shrunk(options.kind, outcome["history"], options.steps, options.save)
     except LookupError as error:
         outcome = {"caught": False, "by": str(error), "history": "", "tried": 0, "seconds": 0.0, "stale": True}
     except Exception as error:  # the mutant does not even import

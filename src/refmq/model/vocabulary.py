@@ -468,6 +468,14 @@ ANOMALIES: Final = (
     Invariant("NonmonotonicPoll", "The messages of a pull rise, and it never leads back."),
     Invariant("AbortedRead", "A message whose sending surely failed is never consumed."),
     Invariant("HeldPullWakes", "A pull that waits is answered as soon as its message is in the queue."),
+    Invariant("AnsweredWhenCalm", "An operation that nothing disturbs is answered."),
+    Invariant("CommittedOffsetKept", "A group is told the offset that it committed last; after a crash, an older one."),
+    Invariant("NeverEarly", "A delayed message reaches no consumer before its time."),
+    Invariant("DelayedDelivered", "An acknowledged delayed message is delivered, and once if nothing crashed."),
+    Invariant("BatchWhole", "The messages of a batch lie next to each other, all or none."),
+    Invariant("RetriedOrDead", "A message that was sent back comes again or, after so many times, is a dead letter."),
+    Invariant("FilteredPull", "A pull with a filter brings all that it wants and nothing else."),
+    Invariant("RouteKnown", "When all is quiet a nameserver knows every broker that has a topic."),
 )
 """What clients see and no specification has: the families of Jepsen's kafka workload for queues, as the promises that
 they break ("lost write" is AckedSurvives and has its name), and the promise of long polling."""
@@ -479,15 +487,21 @@ FIELDS: Final = {
 
 CLIENT_FIELDS: Final = {
     "Send": ("physical_offset", "queue_offset", "message", "status"),
+    "SendBatch": ("physical_offset", "queue_offset", "message", "status"),
+    "SendDelayed": ("due_ms", "level", "message", "status"),
     "SendHalf": ("physical_offset", "half_offset", "message", "status"),
     "EndTransaction": ("decision", "half_offset", "message", "status"),
     "Pull": ("from_offset", "next_offset", "max_offset", "status"),
+    "PullFiltered": ("from_offset", "next_offset", "wanted_classes", "status"),
+    "SendBack": ("physical_offset", "reconsume_times", "message", "retries_max"),
     "CommitOffset": ("before", "after"),
     "QueryOffset": ("offset",),
+    "QueryRoute": ("found",),
     "LockQueue": ("granted", "at_ms"),
     "UnlockQueue": ("at_ms",),
 }
-"""What the events of a client's operation hold; -1 where the answer is not known yet."""
+"""What the events of a client's operation hold; -1 where the answer is not known yet. The status of a sending that is
+invoked is the class of the message, a number below 4 by which filters choose."""
 
 CONSUMED_FIELDS: Final = ("physical_offset", "queue_offset", "message", "size_bytes")
 """What a `consumed` event holds: one message that reached a client, whatever operation brought it."""

@@ -82,6 +82,8 @@ class Paper:
             physical, offset = self._store(topic, broker, queue_id, message)
         if outcome != Outcome.OK:
             physical, offset = (-1, -1)
+        if outcome == Outcome.UNKNOWN:
+            self.add(broker, "Disconnect")
         self.add("client", "Send", outcome, a=physical, b=offset, c=message, **who)
 
     def pull(

@@ -10,7 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from refmq.verify.oracles.base import Finding, Line, Oracle, Promises, line_of
-from refmq.verify.oracles.consumers import committed_offset_monotone, committed_offset_never_ahead, one_owner_per_queue
+from refmq.verify.oracles.calm import answered_when_calm, held_pull_wakes
+from refmq.verify.oracles.consumers import (
+    committed_offset_kept,
+    committed_offset_monotone,
+    committed_offset_never_ahead,
+    one_owner_per_queue,
+)
+from refmq.verify.oracles.delivery import (
+    batch_whole,
+    delayed_delivered,
+    filtered_pull,
+    never_early,
+    retried_or_dead,
+    route_known,
+)
 from refmq.verify.oracles.messages import (
     aborted_read,
     acked_survives,
@@ -18,7 +32,7 @@ from refmq.verify.oracles.messages import (
     no_invention,
     queue_matches_log,
 )
-from refmq.verify.oracles.polls import held_pull_wakes, never_serve_unflushed, nonmonotonic_poll, skipped_poll
+from refmq.verify.oracles.polls import durable_ack, never_serve_unflushed, nonmonotonic_poll, skipped_poll
 from refmq.verify.oracles.transactions import (
     committed_once,
     committed_visible,
@@ -33,6 +47,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "AckedSurvives": acked_survives,
     "NoInvention": no_invention,
     "QueueMatchesLog": queue_matches_log,
+    "DurableAck": durable_ack,
     "NeverServeUnflushed": never_serve_unflushed,
     "NoHalfVisible": no_half_visible,
     "RolledBackNeverVisible": rolled_back_never_visible,
@@ -47,6 +62,14 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "NonmonotonicPoll": nonmonotonic_poll,
     "AbortedRead": aborted_read,
     "HeldPullWakes": held_pull_wakes,
+    "AnsweredWhenCalm": answered_when_calm,
+    "CommittedOffsetKept": committed_offset_kept,
+    "NeverEarly": never_early,
+    "DelayedDelivered": delayed_delivered,
+    "BatchWhole": batch_whole,
+    "RetriedOrDead": retried_or_dead,
+    "FilteredPull": filtered_pull,
+    "RouteKnown": route_known,
 }
 """Promise -> the function that judges it."""
 

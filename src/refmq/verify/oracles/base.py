@@ -71,8 +71,6 @@ class Promises:
     """An acknowledged message survives a power loss. Without it, only what `FlushLog` has covered does."""
     settled: bool = True
     """The lines end with a quiet time in which everything that should happen in the end has happened."""
-    calm: bool = False
-    """Nothing disturbed the cluster, so what should happen at once has to happen at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,70 @@ def committed_offset_monotone(lines: Iterable[Line], promises: Promises) -> Iter
             stored[key] = line.b
 
 
+@dataclass(slots=True)
+class _Register:
+    """What a committed offset may be, as far as clients can know."""
+
+    possible: set[int] = field(default_factory=set)
+    """Empty: nobody has committed."""
+    ever: set[int] = field(default_factory=set)
+    pending: dict[tuple[str, int], set[int]] = field(default_factory=dict)
+    """Commits that are under way, or of which nobody will ever know: what they commit, and what others have committed
+    meanwhile, before or after them."""
+
+    def succeed(self, operation: tuple[str, int], offset: int) -> None:
+        """A commit is known to have happened: it is the last one, unless it overlapped with others."""
+        overlapping = self.pending.pop(operation, set())
+        for others in self.pending.values():
+            others.add(offset)
+        self.possible = {offset, *overlapping, *(each for others in self.pending.values() for each in others)}
+
+
+def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """CommittedOffsetKept: a broker tells a group the offset that it committed last.
+
+    After a crash it may be an older one, because offsets are written to their file now and then; never another one.
+    """
+    registers: dict[tuple[str, Queue], _Register] = {}
+    asking: dict[tuple[str, int], set[int]] = {}
+    for number, line in enumerate(lines):
+        if line.outcome == Outcome.STEP:
+            if line.action in ("ProcessCrash", "PowerLoss"):
+                for (_, queue), register in registers.items():
+                    if queue[1] == line.node:
+                        register.possible |= register.ever | {_NOTHING}
+            continue
+        key, operation = (line.group, line.queue), (line.actor, line.operation)
+        register = registers.setdefault(key, _Register({_NOTHING})) if line.action in _OFFSETS else _Register()
+        if line.action == "CommitOffset" and line.outcome == Outcome.INVOKE:
+            register.pending[operation] = {line.b}
+            register.possible.add(line.b)
+            register.ever.add(line.b)
+            for allowed in asking.values():
+                allowed.add(line.b)
+        elif line.action == "CommitOffset" and line.outcome == Outcome.OK:
+            register.succeed(operation, line.b)
+        elif line.action == "CommitOffset" and line.outcome == Outcome.FAIL:
+            register.pending.pop(operation, None)
+        elif line.action == "QueryOffset" and line.outcome == Outcome.INVOKE:
+            asking[operation] = set(register.possible)
+        elif line.action == "QueryOffset":
+            allowed = asking.pop(operation, set()) | register.possible
+            is_answer = line.outcome == Outcome.OK or line.d == _NOT_FOUND
+            told = line.a if line.outcome == Outcome.OK else _NOTHING
+            if not is_answer or told in allowed or (told == 0 and _NOTHING in allowed):
+                continue
+            sentence = f"{line.actor} is told {told} of {_name(line.queue)}, committed was one of {sorted(allowed)}"
+            yield Finding("CommittedOffsetKept", sentence, number)
+
+
+_NOTHING: Final = -1
+"""No offset was committed: the answer is that there is none, or 0."""
+_NOT_FOUND: Final = 22
+"""Response code: the group has no offset for the queue."""
+_OFFSETS: Final = ("CommitOffset", "QueryOffset")
+
+
 def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OneOwnerPerQueue: a broker lends a queue to nobody while another client of the group may still trust its loan.
 

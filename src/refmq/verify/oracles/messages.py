@@ -17,6 +17,10 @@ SYSTEM_PREFIXES = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_", "RMQ_SYS_", "TRANS_CHE
 """Topics into which a broker copies messages that were sent to another topic."""
 
 
+SENDS = ("Send", "SendBatch")
+"""Operations whose answer names the place of the message in its queue."""
+
+
 def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AckedSurvives: an acknowledged message is found by every read that passes its place.
 
@@ -36,7 +40,7 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
             for key in [k for k in holes if k[0][1] == broker]:
                 del holes[key]
             ends = {queue: end for queue, end in ends.items() if queue[1] != broker}
-        elif line.action == "Send" and line.outcome == Outcome.OK and line.d == 0 and not power.is_gone(line):
+        elif line.action in SENDS and line.outcome == Outcome.OK and line.d == 0 and not power.is_gone(line):
             acked[line.queue, line.b] = (line.c, line.a, line.at_ns)
             if (reader := holes.get((line.queue, line.b))) is not None:
                 yield Finding("AckedSurvives", f"{_at(line.queue, line.b)} was passed by {reader} without it", number)
@@ -62,7 +66,7 @@ def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
     """NoInvention: what reaches a consumer was sent before, to the same topic."""
     sent: Remembered[int, str] = Remembered()
     for number, line in enumerate(lines):
-        if line.action in ("Send", "SendHalf") and line.outcome == Outcome.INVOKE:
+        if line.action in (*SENDS, "SendHalf", "SendDelayed") and line.outcome == Outcome.INVOKE:
             sent[line.c] = line.topic
         elif line.outcome == Outcome.CONSUMED:
             topic = sent.get(line.c)
@@ -77,7 +81,7 @@ def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
     failed: Remembered[int, str] = Remembered()
     consumed: Remembered[int, str] = Remembered()
     for number, line in enumerate(lines):
-        if line.action in ("Send", "SendHalf") and line.outcome == Outcome.FAIL:
+        if line.action in (*SENDS, "SendHalf", "SendDelayed") and line.outcome == Outcome.FAIL:
             failed[line.c] = line.actor
             if line.c in consumed:
                 yield Finding("AbortedRead", f"{consumed[line.c]} was refused after it was consumed", number)
@@ -96,7 +100,7 @@ def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[F
             broker, from_physical = forgiven
             for key in [k for k, v in places.items() if k[0][1] == broker and v[1] >= from_physical]:
                 del places[key]
-        is_place = line.outcome == Outcome.CONSUMED or (line.action == "Send" and line.outcome == Outcome.OK)
+        is_place = line.outcome == Outcome.CONSUMED or (line.action in SENDS and line.outcome == Outcome.OK)
         if not is_place or power.is_gone(line):
             continue
         known = places.get((line.queue, line.b))

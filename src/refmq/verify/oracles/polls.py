@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Polls, Power, Promises, Queue, Remembered
-
-WAKE_NS_MAX: Final = 500_000_000
-"""How long an answer may take on an undisturbed cluster. Brokers look after held pulls every five seconds anyway, so a
-wake-up that is lost costs seconds."""
 
 
 def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
@@ -66,31 +61,6 @@ def nonmonotonic_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
                 yield Finding("NonmonotonicPoll", f"{where} brought a message of {message.queue}", number)
 
 
-def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue.
-
-    Judged only when nothing disturbed the cluster.
-    """
-    waiting: dict[tuple[str, int], tuple[Queue, int]] = {}  # operation of a client -> queue and offset it waits for
-    due: dict[tuple[str, int], int] = {}  # operation -> when its message was there
-    for number, line in enumerate(lines):
-        key = (line.actor, line.operation)
-        if not promises.calm:
-            return
-        if line.action == "Pull" and line.outcome == Outcome.INVOKE:
-            waiting[key] = (line.queue, line.a)
-        elif line.action == "Pull" and line.outcome != Outcome.CONSUMED:
-            waiting.pop(key, None)
-            late_ns = line.at_ns - due.pop(key, line.at_ns)
-            if late_ns > WAKE_NS_MAX:
-                sentence = f"{line.actor} waited at offset {line.a} of {line.subject}/{line.queue_id} for {late_ns} ns"
-                yield Finding("HeldPullWakes", f"{sentence} after the message was there", number)
-        elif line.action == "DispatchMessage" and line.outcome == Outcome.STEP:
-            for key, wanted in waiting.items():
-                if wanted == (line.queue, line.b):
-                    due[key] = line.at_ns
-
-
 def never_serve_unflushed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NeverServeUnflushed: with synchronous flush a consumed message is covered by a flush of its broker.
 
@@ -106,3 +76,23 @@ def never_serve_unflushed(lines: Iterable[Line], promises: Promises) -> Iterator
             if broker in flushed_to and line.a + line.d > flushed_to[broker]:
                 sentence = f"{line.actor} got the record at {line.a}; {broker} is flushed to {flushed_to[broker]} only"
                 yield Finding("NeverServeUnflushed", sentence, number)
+
+
+def durable_ack(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """DurableAck: with synchronous flush a message that is acknowledged without reserve is covered by a flush.
+
+    Judged for brokers that record `FinishRecovery` and `FlushLog`, from their own events and from what clients hear.
+    """
+    flushed_to: dict[str, int] = {}
+    for number, line in enumerate(lines):
+        if not promises.flush_sync:
+            return
+        if line.outcome == Outcome.STEP and line.action in ("FlushLog", "FinishRecovery"):
+            flushed_to[line.node] = max(line.a, flushed_to.get(line.node, 0))
+        elif (line.action == "AckPut" and line.outcome == Outcome.STEP) or (
+            line.action in ("Send", "SendBatch", "SendHalf") and line.outcome == Outcome.OK
+        ):
+            broker = line.queue[1]
+            if line.d == 0 and line.a >= flushed_to.get(broker, line.a + 1):
+                sentence = f"{broker} acknowledges the record at {line.a}, flushed to {flushed_to[broker]}"
+                yield Finding("DurableAck", sentence, number)

@@ -1,0 +1,229 @@
+"""Promises about messages that take a way of their own: delayed ones, batches, retries, filtered ones, routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import FOUND, Finding, Line, Power, Promises, Queue, Remembered
+
+CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss", "FailFlush", "CrashPlanned"})
+RETRY_PREFIX: Final = "%RETRY%"
+DEAD_PREFIX: Final = "%DLQ%"
+NO_MATCH: Final = 20
+"""Response code of a pull that passed messages and wanted none of them."""
+
+Place = tuple[Queue, int]
+
+
+class _Losses:
+    """Which operations were under way when their broker lost its power."""
+
+    def __init__(self) -> None:
+        self._begun: Remembered[tuple[str, int], int] = Remembered()
+        self._lost_at: dict[str, int] = {}
+
+    def feed(self, number: int, line: Line) -> None:
+        if line.outcome == Outcome.INVOKE:
+            self._begun[line.actor, line.operation] = number
+        elif line.outcome == Outcome.STEP and line.action == "PowerLoss":
+            self._lost_at[line.node] = number
+
+    def struck(self, line: Line) -> bool:
+        lost_at = self._lost_at.get(line.queue[1], -1)
+        return self._begun.get((line.actor, line.operation), lost_at + 1) < lost_at
+
+
+def never_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """NeverEarly: a delayed message reaches no consumer before its delay, counted from when it was sent, is over.
+
+    Not judged for a broker whose clock was set.
+    """
+    due_ms: Remembered[int, int] = Remembered()
+    set_clocks: set[str] = set()
+    for number, line in enumerate(lines):
+        if line.action == "SendDelayed" and line.outcome == Outcome.INVOKE:
+            due_ms[line.c] = line.a
+        elif line.action == "JumpClock" and line.outcome == Outcome.STEP:
+            set_clocks.add(line.node)
+        elif line.outcome == Outcome.CONSUMED and line.queue[1] not in set_clocks:
+            early_ms = due_ms.get(line.c, 0) - line.at_ns // 1_000_000
+            if early_ms > 0:
+                yield Finding("NeverEarly", f"{line.actor} got a delayed message {early_ms} ms early", number)
+
+
+def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """DelayedDelivered: an acknowledged delayed message reaches a consumer in the end, and once if nothing crashed."""
+    waiting: Remembered[int, tuple[str, int]] = Remembered()
+    places: Remembered[int, set[Place]] = Remembered()
+    crashed: set[str] = set()
+    losses = _Losses()
+    for number, line in enumerate(lines):
+        losses.feed(number, line)
+        if line.outcome == Outcome.STEP:
+            if line.action in CRASHES:
+                crashed.add(line.node)
+            if line.action == "PowerLoss" and not promises.flush_sync:
+                for key in [key for key, (broker, _) in waiting.items() if broker == line.node]:
+                    del waiting[key]
+        elif line.action == "SendDelayed":
+            if line.outcome == Outcome.INVOKE:
+                places[line.c] = set()
+            elif line.outcome == Outcome.OK and line.d == 0 and not places.get(line.c):
+                is_gone = losses.struck(line) and not promises.flush_sync
+                waiting.update({} if is_gone else {line.c: (line.queue[1], number)})
+        elif line.outcome == Outcome.CONSUMED and line.c in places and not line.topic.startswith("%"):
+            waiting.pop(line.c, None)
+            places[line.c].add((line.queue, line.b))
+            if len(places[line.c]) > 1 and line.queue[1] not in crashed:
+                sentence = f"a delayed message is at {sorted(places[line.c])} although nothing crashed"
+                yield Finding("DelayedDelivered", sentence, number)
+    if promises.settled:
+        for _, number in waiting.values():
+            yield Finding("DelayedDelivered", "a delayed message was acknowledged and nobody ever got it", number)
+
+
+def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """BatchWhole: the messages of a batch lie in their order next to each other, and all of them or none.
+
+    A crash while a batch is written may leave its beginning, and then its sender knows nothing of it.
+    """
+    member: Remembered[int, tuple[str, int]] = Remembered()
+    batches: Remembered[tuple[str, int], list[int]] = Remembered()
+    found: Remembered[int, Place] = Remembered()
+    disturbed: Remembered[tuple[str, int], None] = Remembered()
+    for line in lines:
+        key = (line.actor, line.operation)
+        if line.action == "SendBatch" and line.outcome == Outcome.INVOKE:
+            member[line.c] = key
+            if key not in batches:
+                batches[key] = []
+            batches[key].append(line.c)
+        elif line.outcome == Outcome.STEP and line.action in CRASHES:
+            for batch in batches:
+                disturbed[batch] = None
+        elif line.outcome == Outcome.CONSUMED and line.c in member and not line.topic.startswith("%"):
+            found[line.c] = (line.queue, line.b)
+    if not promises.settled:
+        return
+    for key, messages in batches.items():
+        places = [found.get(message) for message in messages]
+        kept = [place for place in places if place is not None]
+        if places[: len(kept)] != kept or (len(kept) < len(places) and kept and key not in disturbed):
+            yield Finding("BatchWhole", f"of a batch of {key[0]} {len(kept)} of {len(places)} messages are there", 0)
+        elif any(place != (kept[0][0], kept[0][1] + number) for number, place in enumerate(kept)):
+            yield Finding("BatchWhole", f"a batch of {key[0]} lies at {kept}", 0)
+
+
+def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """RetriedOrDead: a message that was sent back comes again, and one that was sent back too often is a dead letter.
+
+    Nothing is promised over a power loss: sending back does not wait for the disk.
+    """
+    owed: dict[tuple[str, int, bool], list[int]] = {}  # broker, message, dead -> lines of acknowledged send-backs
+    allowed: set[tuple[str, int, bool]] = set()
+    copies: dict[tuple[str, int, bool], set[Place]] = {}
+    losses = _Losses()
+    for number, line in enumerate(lines):
+        losses.feed(number, line)
+        broker = line.queue[1]
+        if line.action == "SendBack" and line.outcome in (Outcome.INVOKE, Outcome.OK):
+            key = (broker, line.c, line.b >= line.d)
+            allowed.add(key)
+            if line.outcome == Outcome.OK and not losses.struck(line):
+                owed.setdefault(key, []).append(number)
+        elif line.outcome == Outcome.CONSUMED and line.topic.startswith((RETRY_PREFIX, DEAD_PREFIX)):
+            key = (broker, line.c, line.topic.startswith(DEAD_PREFIX))
+            copies.setdefault(key, set()).add((line.queue, line.b))
+            if key not in allowed:
+                what = "a dead letter" if key[2] else "up for retry"
+                yield Finding("RetriedOrDead", f"a message is {what} that nobody sent back for that", number)
+        elif line.outcome == Outcome.STEP and line.action == "PowerLoss":
+            owed = {key: numbers for key, numbers in owed.items() if key[0] != line.node}
+    if promises.settled:
+        for key, numbers in owed.items():
+            if len(copies.get(key, ())) < len(numbers):
+                what = "dead letters" if key[2] else "retries"
+                sentence = f"a message was sent back {len(numbers)} times and has {len(copies.get(key, ()))} {what}"
+                yield Finding("RetriedOrDead", sentence, numbers[-1])
+
+
+def filtered_pull(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """FilteredPull: a pull with a filter brings what it wants, all of it, and nothing else.
+
+    The class of a message is in the `invoke` event of its sending, the wanted classes are in the pull, as bits.
+    """
+    classes: Remembered[int, int] = Remembered()
+    places: Remembered[Place, int] = Remembered()  # what is known to lie where, whoever said so
+    passed: Remembered[Place, list[tuple[str, int, int]]] = Remembered()  # who passed it, wanted classes, line
+    consumed: Remembered[tuple[str, int], list[Line]] = Remembered()
+    power, losses = Power(promises), _Losses()
+    for number, line in enumerate(lines):
+        losses.feed(number, line)
+        if (forgiven := power.feed(number, line)) is not None:
+            for table in (places, passed):
+                for key in [key for key in table if key[0][1] == forgiven[0]]:
+                    del table[key]
+        key_of = (line.actor, line.operation)
+        is_send = line.action in ("Send", "SendBatch", "SendHalf", "SendDelayed")
+        if is_send and line.outcome == Outcome.INVOKE:
+            classes[line.c] = line.d
+        elif line.outcome == Outcome.CONSUMED or (line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK):
+            if power.is_gone(line):
+                continue
+            place = (line.queue, line.b)
+            places[place] = line.c
+            if line.action == "PullFiltered":
+                if key_of not in consumed:
+                    consumed[key_of] = []
+                consumed[key_of].append(line)
+            for who, mask, _ in passed.get(place, ()):
+                if mask >> classes.get(line.c, 0) & 1 and line.c in classes:
+                    yield Finding("FilteredPull", f"{who} passed a message that it wanted at {place}", number)
+            passed.pop(place, None)
+        elif line.action == "PullFiltered" and line.outcome == Outcome.OK:
+            if losses.struck(line) and not promises.flush_sync:
+                continue  # it speaks of a queue that may be gone
+            yield from _judge_filtered(number, line, consumed.pop(key_of, []), classes, places, passed)
+
+
+def _judge_filtered(
+    number: int,
+    line: Line,
+    messages: list[Line],
+    classes: Remembered[int, int],
+    places: Remembered[Place, int],
+    passed: Remembered[Place, list[tuple[str, int, int]]],
+) -> Iterator[Finding]:
+    mask = line.c
+    brought = {message.b for message in messages}
+    for message in messages:
+        if message.c in classes and not mask >> classes[message.c] & 1:
+            yield Finding("FilteredPull", f"{line.actor} got a message at {message.b} that it did not want", number)
+        if message.queue != line.queue or not line.a <= message.b < line.b:
+            yield Finding("FilteredPull", f"{line.actor} got a message from outside of what it asked for", number)
+    if line.d not in (FOUND, NO_MATCH):
+        return
+    for offset in range(line.a, line.b):
+        if offset in brought:
+            continue
+        place = (line.queue, offset)
+        if place not in places:
+            passed[place] = [*passed.get(place, []), (line.actor, mask, number)]
+        elif places[place] in classes and mask >> classes[places[place]] & 1:
+            yield Finding("FilteredPull", f"{line.actor} passed a message that it wanted at {place}", number)
+
+
+def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """RouteKnown: when all is quiet a nameserver knows every broker that has the topic."""
+    has_topic: set[tuple[str, str]] = set()
+    for number, line in enumerate(lines):
+        topic, broker, _ = line.queue
+        if line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.d == 0:
+            has_topic.add((topic, broker))
+        elif line.outcome == Outcome.STEP and line.action == "PowerLoss" and not promises.flush_sync:
+            has_topic = {known for known in has_topic if known[1] != line.node}
+        is_missing = line.action == "QueryRoute" and line.outcome == Outcome.OK and not line.a
+        if is_missing and promises.settled and (topic, broker) in has_topic:
+            yield Finding("RouteKnown", f"the route of {topic} does not have {broker}", number)
