@@ -55,14 +55,15 @@ def programs(version: str) -> str:
     libraries = class_path(CLIENTS[version])
     sources = sorted(JAVA_SOURCES.glob("*.java"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + POM.read_bytes()).hexdigest()
-    folder = TARGET / f"classes-{version}"
+    # A folder for each content: what another run is using is not taken away from it.
+    folder = TARGET / f"classes-{version}-{digest[:12]}"
     stamp = folder / ".compiled"
-    if not (stamp.exists() and stamp.read_text() == digest):
+    if not stamp.exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", libraries, "-d", str(folder), *map(str, sources)]
         run_tool(command, COMPILE_TIMEOUT_S, f"javac could not compile interop/java against {version}")
-        stamp.write_text(digest)
+        stamp.touch()
     return str(folder)
 
 

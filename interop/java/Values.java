@@ -9,6 +9,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.zip.CRC32;
+import org.apache.rocketmq.acl.common.AclClientRPCHook;
+import org.apache.rocketmq.acl.common.SessionCredentials;
 import org.apache.rocketmq.client.QueryResult;
 import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.PullCallback;
@@ -22,6 +24,7 @@ import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.common.message.Message;
 import org.apache.rocketmq.common.message.MessageExt;
 import org.apache.rocketmq.common.message.MessageQueue;
+import org.apache.rocketmq.remoting.RPCHook;
 
 /**
  * JSON values and the types of the client library.
@@ -31,7 +34,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  *   queue      {topic, broker, queue}
  *   selector   {sql: text}, {tags: text}; for sending {hash: true}
  *   callback   {callback: tag}: what comes is told as an event of that name
- *   map        {pairs: [[queue, number] ...]}
+ *   map        {pairs: [[queue, number] ...]}, anything else as it is
+ *   hook       {accessKey, secretKey}: signs every request
  */
 final class Values {
     private static final int SHOWN_BODY_MAX = 10_000;
@@ -124,7 +128,14 @@ final class Values {
         if (type.isInterface() && type.isAssignableFrom(Callback.class) && given.containsKey("callback")) {
             return new Callback((String) given.get("callback"));
         }
-        if (type == Map.class && given.containsKey("pairs")) {
+        if (type == RPCHook.class && given.containsKey("accessKey")) {
+            return new AclClientRPCHook(
+                new SessionCredentials((String) given.get("accessKey"), (String) given.get("secretKey")));
+        }
+        if (type == Map.class && !given.containsKey("pairs")) {
+            return given;
+        }
+        if (type == Map.class) {
             Map<Object, Object> pairs = new HashMap<>();
             for (Object pair : (List<Object>) given.get("pairs")) {
                 List<Object> both = (List<Object>) pair;

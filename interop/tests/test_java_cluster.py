@@ -131,6 +131,22 @@ def test_a_master_goes_and_returns_under_load(mortals: Scene, end: str) -> None:
     wait_until(lambda: on.cluster.committed(topic, on.group) == on.cluster.stored(topic), "the commit", SETTLE_S)
 
 
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_the_only_master_of_a_topic_restarts_under_load(mortals: Scene, end: str) -> None:
+    on = mortals
+    topic = on.topic(only=("broker-a",))
+    consumer = on.push(topic)
+    broker = on.cluster.brokers["broker-a"]
+    with load(on, topic) as flow:
+        for _ in range(2):
+            flow.more()
+            getattr(broker, end)()
+            broker.start()
+        flow.more()
+        acknowledged = flow.end()
+    everything_came(acknowledged, consumer)
+
+
 @pytest.mark.parametrize("kind", ["concurrent", "orderly"])
 def test_consumers_come_and_go_and_die(mortals: Scene, clients: dict[str, Clients], kind: str) -> None:
     on = mortals
@@ -182,7 +198,8 @@ def test_clients_of_both_versions_share_a_group(tmp_path: Path, jvms: dict[str, 
         assert all(each.bodies() for each in both)
 
 
-def test_a_producer_tries_another_broker_when_one_refuses(mortals: Scene) -> None:
+@pytest.mark.parametrize("faults", [False, True], ids=["retry", "latency"])
+def test_a_producer_tries_another_broker_when_one_refuses(mortals: Scene, faults: bool) -> None:
     on = mortals
     topic = on.topic()
     refusing = on.cluster.brokers["broker-a"]
@@ -190,7 +207,7 @@ def test_a_producer_tries_another_broker_when_one_refuses(mortals: Scene) -> Non
     setting = ("-k", "startAcceptSendRequestTimeStamp", "-v", tomorrow)
     said = on.jvm.mqadmin("updateBrokerConfig", "-b", refusing.address, *setting, "-n", on.cluster.address)
     assert "success" in said
-    producer = on.producer(retryTimesWhenSendFailed=2)
+    producer = on.producer(retryTimesWhenSendFailed=2, sendLatencyFaultEnable=faults)
     sent = [producer.call("send", message(topic, str(n))) for n in range(12)]
     assert {queue(each)[0] for each in sent} == {"broker-b"}
     assert len(on.push(topic).wait(12)) == 12

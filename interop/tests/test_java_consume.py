@@ -104,6 +104,18 @@ def test_a_new_group_begins_at_the_start_of_a_young_queue(on: Scene, where: str)
     assert numbers(consumer) == Counter(range(8))
 
 
+def test_a_consumer_pauses(on: Scene) -> None:
+    topic = on.topic()
+    consumer = on.push(topic)
+    wait_until(lambda: len(consumer.owned()) == 8, "all queues", SETTLE_S)
+    consumer.call("suspend")
+    send(on, numbered(topic, 16))
+    nothing_more(lambda: numbers(consumer).total())
+    consumer.call("resume")
+    consumer.wait(16)
+    assert numbers(consumer) == Counter(range(16))
+
+
 # Filters ----------------------------------------------------------------------------------------------------
 
 

@@ -189,3 +189,32 @@ def test_a_request_that_nobody_answers(on: Scene) -> None:
     with pytest.raises(JavaError) as silence:
         on.producer().call("request", message(topic, "hello?"), 1500)
     assert silence.value.kind == "RequestTimeoutException"
+
+
+def test_many_at_once(on: Scene) -> None:
+    topic = on.topic()
+    consumer = on.push(topic, consumeMessageBatchMaxSize=8, pullBatchSize=64)
+    producer = on.producer()
+    for each in numbered(topic, 400):
+        on.jvm.submit("call", name=producer.name, method="send", arguments=[each, {"callback": producer.name}])
+    producer.wait(lambda results: len(results) == 400, "sent")
+    assert producer.events("failed") == []
+    consumer.wait(lambda got: len({each["body"] for each in got}) == 400)
+
+
+def test_signed_requests_are_served_by_a_broker_that_asks_for_no_signature(on: Scene) -> None:
+    topic = on.topic()
+    keys = {"accessKey": "someone", "secretKey": "of no importance"}
+    producer = on.producer(more=(keys,))
+    for each in numbered(topic, 5):
+        assert producer.call("send", each)["status"] == "SEND_OK"
+    strategy = "org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely"
+    assert len(on.push(topic, more=(keys, strategy)).wait(5)) == 5
+
+
+def test_a_client_makes_a_topic(on: Scene) -> None:
+    topic = f"{on.tag}-made"
+    producer = on.producer()
+    producer.call("createTopic", "TBW102", topic, 3, *(() if on.jvm.version == "4.9.8" else ({},)))
+    wait_until(lambda: on.cluster.masters(topic) == set(on.cluster.brokers), "route", 60)
+    assert len(producer.call("fetchPublishMessageQueues", topic)) == 6
