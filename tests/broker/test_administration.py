@@ -249,7 +249,10 @@ def test_progress_of_topics_and_groups() -> None:
     assert (stats.offset_table[queue].min_offset, stats.offset_table[queue].max_offset) == (0, 3)
     progress = decode_body(ConsumeStats, world.ask(RequestCode.GET_CONSUME_STATS, fields={"consumerGroup": "g"}).body)
     row = progress.offset_table[queue]
-    assert (row.broker_offset, row.consumer_offset, row.last_timestamp) == (3, 2, START_MS)
+    assert (row.broker_offset, row.consumer_offset, row.last_timestamp, row.pull_offset) == (3, 2, START_MS, None)
+    asked_by_5 = world.ask(RequestCode.GET_CONSUME_STATS, fields={"consumerGroup": "g"}, version=479)
+    row = decode_body(ConsumeStats, asked_by_5.body).offset_table[queue]
+    assert (row.consumer_offset, row.pull_offset) == (2, 2), "mqadmin of 5.x shows the difference as messages in flight"
     unknown = world.ask(RequestCode.GET_TOPIC_STATS_INFO, fields={"topic": "Unknown"})
     assert unknown.code == ResponseCode.TOPIC_NOT_EXIST
 

@@ -36,7 +36,7 @@ from refmq.protocol.headers.admin import (
 )
 from refmq.protocol.headers.clients import ResetOffsetRequest
 from refmq.protocol.headers.codec import decode_header, encode_header
-from refmq.protocol.versions import V3_0_7_SNAPSHOT, version_name
+from refmq.protocol.versions import V3_0_7_SNAPSHOT, V5_0_0, version_name
 from refmq.store.api import Boundary
 
 TO_THE_END: Final = -1
@@ -80,7 +80,7 @@ def get_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> A
         topic = broker.state.topics.get(name)
         if topic is None or _is_not_subscribed(broker, group, name):
             continue
-        table |= _progress(broker, group, topic, topic.read_queue_nums)
+        table |= _progress(broker, group, topic, topic.read_queue_nums, asked_by=command.version)
         rate += _consume_rate(broker, group, name)
     return done(command, body=encode_body(ConsumeStats(offset_table=table, consume_tps=rate)))
 
@@ -96,7 +96,11 @@ def _consume_rate(broker: Broker, group: str, topic: str) -> float:
     return 0.0 if counter is None else counter.figure(Period.MINUTE).tps
 
 
-def _progress(broker: Broker, group: str, topic: TopicConfig, queues: int) -> dict[MessageQueue, OffsetWrapper]:
+def _progress(
+    broker: Broker, group: str, topic: TopicConfig, queues: int, asked_by: int
+) -> dict[MessageQueue, OffsetWrapper]:
+    """Where a group is in each queue. Who asks with 5.x gets a pull offset too, and sees nothing in flight: where
+    pulls are is not remembered, and without the field it would subtract from 0."""
     store, name = broker.engine.store, topic.topic_name
     table = {}
     for queue_id in range(queues):
@@ -106,6 +110,7 @@ def _progress(broker: Broker, group: str, topic: TopicConfig, queues: int) -> di
             broker_offset=max(0, store.max_offset(name, queue_id)),
             consumer_offset=max(0, consumed),
             last_timestamp=last_ms,
+            pull_offset=max(0, consumed) if asked_by >= V5_0_0 else None,
         )
     return table
 
@@ -122,7 +127,7 @@ def get_broker_consume_stats(broker: Broker, peer: Peer, command: RemotingComman
             topic = broker.state.topics.get(name)
             if topic is None or (only_ordered and not topic.order) or _is_not_subscribed(broker, group, name):
                 continue
-            table = _progress(broker, group, topic, topic.write_queue_nums)
+            table = _progress(broker, group, topic, topic.write_queue_nums, asked_by=command.version)
             total += sum(row.broker_offset - row.consumer_offset for row in table.values())
             found.append(ConsumeStats(offset_table=table, consume_tps=_consume_rate(broker, group, name)))
         rows.append({group: tuple(found)})
