@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from pathlib import Path
+
 import pytest
 
 from refmq.broker import settings
@@ -108,3 +111,22 @@ def test_bitmaps_without_the_file_that_holds_them_are_reported() -> None:
     complaint = "enableCalcFilterBitMap has no effect without enableConsumeQueueExt"
     assert read(enableCalcFilterBitMap="true")[2] == (complaint,)
     assert read(enableCalcFilterBitMap="true", enableConsumeQueueExt="true")[2] == ()
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    """A key that is accepted and shown must do something; what does nothing is in `NO_EFFECT`."""
+    sources = Path(settings.__file__).parents[1]
+    skipped = {Path(settings.__file__), Path(settings.__file__).with_name("config.py")}
+    text = "".join(
+        path.read_text() for part in ("broker", "net") for path in (sources / part).rglob("*.py") if path not in skipped
+    )
+    own = (sources / "broker" / "config.py").read_text()
+    unread = [f.name for f in fields(BrokerConfig) if f".{f.name}" not in text and f"self.{f.name}" not in own]
+    assert unread == []
+
+
+def test_no_key_has_two_meanings() -> None:
+    tables = [set(settings.BROKER_KEYS), set(settings.STORE_KEYS), set(settings.LATER), set(settings.NO_EFFECT)]
+    assert sum(map(len, tables)) == len(set().union(*tables))
+    assert settings.BOUNDS.keys() <= settings.BROKER_KEYS.keys()
+    assert settings.BROKER_KEYS.keys() >= settings.CHANGEABLE

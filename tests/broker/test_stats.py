@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.broker.stats import BUCKETS, RateMeter, Times, Totals
+from refmq.broker.stats import BUCKETS, RateMeter, Stat, StatsTable, Times, Totals
 from refmq.model.ids import TimestampMs
 
 
@@ -61,3 +61,18 @@ def test_a_bound_belongs_to_the_bucket_below_it(took_ms: int) -> None:
     times.turn()
     name = next(name for name, bound in BUCKETS if bound == took_ms)
     assert f"[{name}]:1 " in times.distribution()
+
+
+def test_a_deleted_topic_or_group_leaves_no_figures() -> None:
+    table = StatsTable()
+    for topic, group in (("T", "g"), ("U", "g"), ("T", "h")):
+        table.count_get("c", group, topic, 1, 10)
+        table.add(Stat.GROUP_GET_LATENCY, f"0@{topic}@{group}", 3)
+    table.count_put("c", "T", 1, 10)
+    table.forget_topic("T")
+    assert table.get("GROUP_GET_LATENCY", "0@T@g") is None
+    assert table.get("TOPIC_PUT_NUMS", "T") is None
+    assert table.get("GROUP_GET_NUMS", "U@g") is not None
+    table.forget_group("g")
+    assert table.get("GROUP_GET_NUMS", "U@g") is None
+    assert table.get("BROKER_GET_NUMS", "c") is not None

@@ -52,6 +52,7 @@ class BrokerConfig:
     start_accept_send_request_time_stamp: int = 0
     reject_transaction_message: bool = False
     store_reply_message_enable: bool = True
+    sync_flush_timeout: int = 5_000
 
     # --- flow control, see `refmq.broker.flow` ----------------------------------------------------------------------
     broker_fast_failure_enable: bool = True
@@ -75,9 +76,14 @@ class BrokerConfig:
     max_error_rate_of_bloom_filter: int = 20
     filter_data_clean_time_span: int = 24 * 3600 * 1000
 
+    # --- looking at messages ---------------------------------------------------------------------------------------
+    default_query_max_num: int = 32
+
     # --- clients, offsets, locks -----------------------------------------------------------------------------------
+    server_channel_max_idle_time_seconds: int = 120
     notify_consumer_ids_changed_enable: bool = True
     flush_consumer_offset_interval: int = 5_000
+    flush_delay_offset_interval: int = 10_000
     lock_grace_after_restart: bool = True  # ours: upstream lends queues again at once, to a second client as well
 
     # --- transactions ----------------------------------------------------------------------------------------------

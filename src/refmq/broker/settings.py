@@ -166,11 +166,11 @@ NO_EFFECT: Final = frozenset(
         "serverWorkerThreads", "serverCallbackExecutorThreads", "serverSelectorThreads",
         "serverOnewaySemaphoreValue", "serverAsyncSemaphoreValue", "serverSocketSndBufSize",
         "serverSocketRcvBufSize", "serverPooledByteBufAllocatorEnable", "useEpollNativeSelector",
-        "serverChannelMaxIdleTimeSeconds", "warmMapedFileEnable", "flushLeastPagesWhenWarmMapedFile",
+        "warmMapedFileEnable", "flushLeastPagesWhenWarmMapedFile",
         "useReentrantLockWhenPutMessage", "transientStorePoolSize", "fastFailIfNoBufferInStorePool",
-        "osPageCacheBusyTimeOutMills", "defaultQueryMaxNum", "syncFlushTimeout", "cleanResourceInterval",
+        "osPageCacheBusyTimeOutMills", "cleanResourceInterval",
         "deleteCommitLogFilesInterval", "deleteConsumeQueueFilesInterval", "destroyMapedFileIntervalForcibly",
-        "redeleteHangedFileInterval", "flushDelayOffsetInterval", "duplicationEnable", "messageIndexSafe",
+        "redeleteHangedFileInterval", "duplicationEnable", "messageIndexSafe",
     }
 )  # fmt: skip
 """Keys that size Java's threads and buffers, or choose between ways that are one way here."""
@@ -180,6 +180,8 @@ BOUNDS: Final = {
     "brokerPermission": (0, 7),
     "defaultTopicQueueNums": (0, 65_536),
     "flushConsumerOffsetInterval": (10, NUMBER_MAX),
+    "flushDelayOffsetInterval": (10, NUMBER_MAX),
+    "serverChannelMaxIdleTimeSeconds": (1, NUMBER_MAX),
     "transactionCheckInterval": (10, NUMBER_MAX),
     "registerBrokerTimeoutMills": (1, NUMBER_MAX),
     "expectConsumerNumUseFilter": (1, 10_000),
@@ -194,7 +196,8 @@ CHANGEABLE: Final = frozenset(
         "storeReplyMessageEnable", "longPollingEnable", "shortPollingTimeMills", "slaveReadEnable",
         "enablePropertyFilter", "filterSupportRetry", "filterDataCleanTimeSpan", "notifyConsumerIdsChangedEnable",
         "transactionTimeOut", "transactionCheckMax", "transactionCheckInterval", "registerBrokerTimeoutMills",
-        "compressedRegister", "forceRegister", "brokerFastFailureEnable", "waitTimeMillsInSendQueue",
+        "compressedRegister", "forceRegister", "defaultQueryMaxNum",
+        "brokerFastFailureEnable", "waitTimeMillsInSendQueue",
         "waitTimeMillsInPullQueue", "waitTimeMillsInHeartbeatQueue", "waitTimeMillsInTransactionQueue",
         "sendThreadPoolQueueCapacity", "pullThreadPoolQueueCapacity", "heartbeatThreadPoolQueueCapacity",
         "endTransactionPoolQueueCapacity",

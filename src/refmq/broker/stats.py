@@ -26,6 +26,7 @@ class Stat(StrEnum):
     TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"  # topic
     GROUP_GET_NUMS = "GROUP_GET_NUMS"  # topic@group
     GROUP_GET_SIZE = "GROUP_GET_SIZE"  # topic@group
+    GROUP_GET_LATENCY = "GROUP_GET_LATENCY"  # queue@topic@group, ms
     SNDBCK_PUT_NUMS = "SNDBCK_PUT_NUMS"  # topic@group
     BROKER_PUT_NUMS = "BROKER_PUT_NUMS"  # cluster
     BROKER_GET_NUMS = "BROKER_GET_NUMS"  # cluster
@@ -239,7 +240,7 @@ class StatsTable:
 
     def forget_topic(self, topic: str) -> None:
         """A deleted topic leaves no figures behind."""
-        for stat, key in [k for k in self._counters if k[1] == topic or k[1].startswith(f"{topic}@")]:
+        for stat, key in [k for k in self._counters if topic in (k[1], *k[1].split("@")[-2:-1])]:
             del self._counters[(stat, key)]
 
     def forget_group(self, group: str) -> None:

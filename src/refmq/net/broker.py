@@ -171,7 +171,12 @@ class BrokerNode:
 
     def _start_broker(self, stored: StoredTables, locks: QueueLocks, host: str) -> Broker:
         self._engine = ReferenceEngine(
-            self.store, self._store_config, self.now_ms, self._arrived, on_put=self._put_took
+            self.store,
+            self._store_config,
+            self.now_ms,
+            self._arrived,
+            on_put=self._put_took,
+            flush_timeout_s=self._config.sync_flush_timeout / 1000,
         )
         state = start_state(self._config, stored, locks, self.now_ms(), self.store.log_max)
         store_host = host_of(format_address(host, self._config.listen_port))
@@ -277,7 +282,7 @@ class BrokerNode:
         for period, (period_ms, _) in SAMPLING.items():
             self.every(period_ms / 1000, partial(self._sample, period))
         self.every(1.0, self._measure)
-        self.every(10.0, self.broker.save_delay_offsets)
+        self.every(config.flush_delay_offset_interval / 1000, self.broker.save_delay_offsets, first_s=10.0)
         self.spawn(self._deliver_delayed(), "delay")
         self.spawn(self._check_transactions(), "check rounds")
         register_s = min(max(config.register_name_server_period, 10_000), 60_000) / 1000

@@ -87,7 +87,8 @@ async def running_broker(
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
     """A broker that listens, and its address; stopped in bounded time at the end."""
     recorder = TraceWriter(plan.trace, plan.config.broker_name) if plan.trace is not None else None
-    limits = Limits()
+    idle_s = float(plan.config.server_channel_max_idle_time_seconds)
+    limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s)
     limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
     try:
         emit = None if recorder is None else recorder.record

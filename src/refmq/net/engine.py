@@ -18,9 +18,6 @@ from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.store.api import BatchToStore, Dispatched, MessageStore, MessageToStore, PutResult
 from refmq.store.config import FlushMode, StoreConfig
 
-SYNC_FLUSH_TIMEOUT_S: Final = 5.0
-"""How long a put waits for its flush before the producer is told FLUSH_DISK_TIMEOUT (`syncFlushTimeout`)."""
-
 MAINTAIN_PERIOD_S: Final = 0.1
 """How often the store is asked whether a flush or a checkpoint is due."""
 
@@ -38,8 +35,10 @@ class ReferenceEngine:
         now_ms: Callable[[], TimestampMs],
         on_arrival: Callable[[Dispatched], None],
         on_put: Callable[[int], None] = lambda took_ms: None,
+        flush_timeout_s: float = 5.0,
     ) -> None:
-        """`on_arrival` is told what can be read from now on, `on_put` how long each put took."""
+        """`on_arrival` is told what can be read from now on, `on_put` how long each put took. A put that waits longer
+        than `flush_timeout_s` for its flush ends as FLUSH_DISK_TIMEOUT."""
         self.store = store
         self.failed: asyncio.Future[DiskError] = asyncio.get_running_loop().create_future()
         """Done when a flush failed: from then on nothing can be promised, and the broker should be stopped."""
@@ -47,6 +46,7 @@ class ReferenceEngine:
         self._now_ms = now_ms
         self._on_arrival = on_arrival
         self._on_put = on_put
+        self._flush_timeout_s = flush_timeout_s
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[PhysicalOffset, asyncio.Future[None]]] = []
         self._wanted = asyncio.Event()
@@ -102,7 +102,7 @@ class ReferenceEngine:
         self._waiting.append((position, flushed))
         self._wanted.set()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SYNC_FLUSH_TIMEOUT_S):
+            async with asyncio.timeout(self._flush_timeout_s):
                 await flushed
 
     async def _group_commit(self) -> None:

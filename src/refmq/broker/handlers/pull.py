@@ -17,6 +17,7 @@ from refmq.broker.filter.sql_lexer import SqlSyntaxError
 from refmq.broker.filters import FilterData, is_tag_expression
 from refmq.broker.handlers._registry import FAQ, Answer, handles, refuse
 from refmq.broker.pull_hold import HeldPull
+from refmq.broker.stats import Stat
 from refmq.broker.world import Peer
 from refmq.model.ids import MessageQueue, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import encode_body
@@ -117,7 +118,9 @@ def _read(broker: Broker, header: PullMessageRequest, allowed: Allowed) -> GetRe
         max(0, header.max_msg_nums),
         allowed.message_filter,
     )
-    broker.stats.get_times.add(max(0, broker.world.now_ms() - begun_ms))
+    took_ms = max(0, broker.world.now_ms() - begun_ms)
+    broker.stats.get_times.add(took_ms)
+    broker.stats.add(Stat.GROUP_GET_LATENCY, f"{header.queue_id}@{header.topic}@{header.consumer_group}", took_ms)
     if not result.records:
         broker.stats.missed_total += 1
     return result

@@ -17,9 +17,6 @@ from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.headers.messages import QueryMessageRequest, QueryMessageResponse, ViewMessageRequest
 from refmq.store.api import QueueId
 
-UNIQUE_KEY_COUNT_MAX: Final = 32
-"""Hits of a query by unique key (`defaultQueryMaxNum`)."""
-
 DUMP_COUNT_MAX: Final = 1_000
 """Units in one queue dump; upstream takes the caller's number."""
 
@@ -28,7 +25,7 @@ DUMP_COUNT_MAX: Final = 1_000
 def query_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Messages with a key. Hash collisions come along: the client compares the keys."""
     header = decode_header(QueryMessageRequest, command)
-    count = UNIQUE_KEY_COUNT_MAX if header.unique_key_query else header.max_num
+    count = broker.config.default_query_max_num if header.unique_key_query else header.max_num
     result = broker.engine.store.query_by_key(
         header.topic,
         header.key,
