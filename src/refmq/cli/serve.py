@@ -52,7 +52,11 @@ MEMORY_BYTES = 512 << 20
 def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: Path | None) -> None:
     """Run a nameserver and a broker on loopback until Ctrl-C."""
     config = BrokerConfig(
-        listen_port=broker_port, broker_ip1=LOOPBACK, enable_property_filter=True, trace_topic_enable=True
+        listen_port=broker_port,
+        broker_ip1=LOOPBACK,
+        enable_property_filter=True,
+        trace_topic_enable=True,
+        broker_fast_failure_enable=False,  # a busy laptop has no other broker that would be faster
     )
     plan = BrokerPlan(config, LAPTOP_STORE, (), LOOPBACK, folder, folder, trace)
     disk: Disk
