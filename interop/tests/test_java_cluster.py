@@ -147,6 +147,24 @@ def test_the_only_master_of_a_topic_restarts_under_load(mortals: Scene, end: str
     everything_came(acknowledged, consumer)
 
 
+def test_orderly_consumers_go_on_after_a_restart_of_both_masters(mortals: Scene) -> None:
+    on = mortals
+    topic = on.topic(queues=2)
+    both = on.push(topic, kind="orderly"), on.push(topic, kind="orderly")
+    one_owner_each(4, *both)
+    with load(on, topic) as flow:
+        flow.more()
+        for broker in on.cluster.brokers.values():
+            broker.kill()
+            broker.start()
+        flow.more()
+        acknowledged = flow.end()
+    everything_came(acknowledged, *both)
+    one_owner_each(4, *both)
+    for each in both:
+        in_order(each)
+
+
 @pytest.mark.parametrize("kind", ["concurrent", "orderly"])
 def test_consumers_come_and_go_and_die(mortals: Scene, clients: dict[str, Clients], kind: str) -> None:
     on = mortals
