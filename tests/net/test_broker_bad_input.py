@@ -356,6 +356,34 @@ def test_header_text_that_is_not_utf_8_is_refused_or_answered_but_never_hangs() 
     run(story())
 
 
+def test_properties_that_are_not_utf_8_are_kept_as_they_came() -> None:
+    """A batch carries the properties of its messages as bytes, so anything can come."""
+
+    async def story() -> None:
+        odd = (
+            b"\xff\xfe\x01\xfd\x02",
+            b"a\x01\xc3\x28\x02KEYS\x01\xff \xfe",
+            b"\x01\x01\x02\x02\x01",
+            b"TAGS\x01\xed\xa0\x80",
+        )
+        body = encode_batch(tuple(BatchedMessage(body=b"m", properties=each, flag=0) for each in odd))
+        async with serving_broker(CONFIG) as (node, address), asking() as client:
+            connection = await client.connect(address, TIMEOUT_S)
+            assert (await connection.request(batch_request(body), TIMEOUT_S)).code == ResponseCode.SUCCESS
+            stored = await read_queue(client, address, "Batch")
+            assert [record.properties[: len(each)] for record, each in zip(stored, odd, strict=True)] == list(odd)
+            command = pull_request("Batch", expression_type="SQL92", subscription="a IS NULL")
+            assert (await connection.request(command, TIMEOUT_S)).code == ResponseCode.SUCCESS
+            for record in stored:
+                back = {"offset": str(record.physical_offset), "group": "g", "delayLevel": "1"}
+                answer = await connection.request(request(RequestCode.CONSUMER_SEND_MSG_BACK, back), TIMEOUT_S)
+                assert answer.code == ResponseCode.SUCCESS
+            await still_serves(connection)
+            assert not node.failure.done()
+
+    run(story())
+
+
 # --- bodies that do not decompress ---------------------------------------------------------------------------------
 
 
