@@ -1,4 +1,4 @@
-"""A disk that becomes full while clients send: the right answer, nothing acknowledged is lost, and it goes on later."""
+"""Disks that become full or fail while clients send: the right answers, and nothing acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from refmq.errors import DiskError, DiskFailed
+from refmq.net.broker import BrokerNode
 from refmq.net.client import Client
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request
+from refmq.sim.disk import Fault
+from refmq.store import ReferenceStore
 from refmq.store.config import FlushMode
 from tests.net.broker_requests import TIMEOUT_S, commit_request, create_topic_request, read_queue, send_request
 from tests.net.broker_support import FREE_PORT, SMALL_STORE, memory_disk, serving_broker
@@ -62,5 +66,29 @@ def test_sends_to_a_full_disk_are_refused_and_nothing_acknowledged_is_lost(mode:
         async with serving_broker(FREE_PORT, store, disk) as (_, address), asking() as client:
             bodies = [record.body for record in await read_queue(client, address, "T")]
             assert bodies == [*acknowledged, b"again"]
+
+    run(story())
+
+
+def test_a_flush_that_fails_acknowledges_nothing_and_ends_the_broker() -> None:
+    async def story() -> None:
+        disk, store = memory_disk(), replace(STORE, flush_mode=FlushMode.SYNC)
+        node = BrokerNode(FREE_PORT, store, disk, ReferenceStore(disk, store))
+        host, port = await node.start("127.0.0.1")
+        async with asking() as client:
+            address = f"{host}:{port}"
+            assert (await client.invoke(address, send_request("T", b"kept"), TIMEOUT_S)).code == ResponseCode.SUCCESS
+            disk.inject(Fault.FLUSH_FAILS)
+            answer = await client.invoke(address, send_request("T", b"in doubt"), TIMEOUT_S)
+            assert answer.code == ResponseCode.FLUSH_DISK_TIMEOUT  # stored, and nobody promises more
+            after = await client.invoke(address, send_request("T", b"refused"), TIMEOUT_S)
+            assert after.code == ResponseCode.SERVICE_NOT_AVAILABLE
+            assert isinstance(await node.failure, DiskFailed)
+            with pytest.raises(DiskError):
+                await node.stop(1)
+        disk = disk.after_process_crash()
+        async with serving_broker(FREE_PORT, store, disk) as (_, address), asking() as client:
+            bodies = [record.body for record in await read_queue(client, address, "T")]
+            assert bodies[0] == b"kept" and b"refused" not in bodies
 
     run(story())
