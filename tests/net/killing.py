@@ -87,7 +87,11 @@ class Mode:
 
 
 SYNC = Mode("flushDiskType=SYNC_FLUSH\n")
-ASYNC = Mode("flushDiskType=ASYNC_FLUSH\n")
+ASYNC = Mode(
+    "flushDiskType=ASYNC_FLUSH\nenablePropertyFilter=true\nenableConsumeQueueExt=true\nenableCalcFilterBitMap=true\n"
+    "mappedFileSizeConsumeQueueExt=8192\n"
+)
+"""With the extension files of queues, which have an end of their own to recover."""
 POOL = Mode("flushDiskType=ASYNC_FLUSH\ntransientStorePoolEnable=true\n", keeps_all=False)
 LOSS_WINDOW_S = 10.0
 """With the pool a message waits 200 ms in the process, and longer on a machine that is busy."""
