@@ -6,14 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from refmq.broker import groups, topics
 from refmq.broker.stats import Period
 from refmq.model.ids import MessageQueue, QueueOffset
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import (
     KVTable,
     SubscriptionGroupConfig,
+    SubscriptionGroupList,
     SubscriptionGroupWrapper,
     TopicConfig,
+    TopicConfigList,
     TopicConfigSerializeWrapper,
 )
 from refmq.protocol.bodies.connections import ConsumerConnection, ConsumerIdList, GroupList, ProducerConnection
@@ -436,3 +439,46 @@ def test_the_time_span_of_a_queue_is_told_as_the_admin_tool_reads_it() -> None:
     spans = decode_body(QueryConsumeTimeSpan, body).consume_time_span_set
     assert (spans[0].min_time_stamp, spans[0].delay_time) == (START_MS, 0)
     assert spans[0].min_time_stamp_str == "2020-01-01#00:00:00:000"
+
+
+# --- several at once, and bounds ----------------------------------------------------------------------------
+
+
+def test_several_topics_or_groups_are_made_all_or_none() -> None:
+    world = Harness()
+    good = TopicConfig(topic_name="New", read_queue_nums=2, write_queue_nums=3, order=True)
+    for wrong in (
+        replace(good, topic_name="TBW102"),
+        replace(good, topic_name="a b"),
+        replace(good, read_queue_nums=-1),
+    ):
+        body = encode_body(TopicConfigList(topic_config_list=(good, wrong)))
+        assert world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body).code == ResponseCode.SYSTEM_ERROR
+        assert world.broker.state.topics.get("New") is None
+    body = encode_body(TopicConfigList(topic_config_list=(good, replace(good, topic_name="New2"))))
+    assert world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body).code == OK
+    assert world.broker.state.topics.topics["New2"] == replace(good, topic_name="New2", order=False)
+    assert world.registered == [None]
+    made = (SubscriptionGroupConfig(group_name="g1"), SubscriptionGroupConfig(group_name="g2", retry_queue_nums=2))
+    body = encode_body(SubscriptionGroupList(group_config_list=made))
+    assert world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body).code == OK
+    assert [world.broker.state.groups.groups[name] for name in ("g1", "g2")] == list(made)
+
+
+def test_a_group_cannot_ask_for_a_retry_topic_of_any_size() -> None:
+    world = Harness()
+    body = encode_body(SubscriptionGroupConfig(group_name="g", retry_queue_nums=2**31 - 1))
+    assert world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body).code == ResponseCode.SYSTEM_ERROR
+    assert world.broker.state.groups.get("g") is None
+
+
+def test_an_administrator_makes_no_more_topics_and_groups_than_there_is_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = Harness()
+    monkeypatch.setattr(topics, "TOPICS_MAX", len(world.broker.state.topics.topics))
+    monkeypatch.setattr(groups, "GROUPS_MAX", len(world.broker.state.groups.groups))
+    body = encode_body(TopicConfigList(topic_config_list=(TopicConfig(topic_name="New"),)))
+    assert world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body).code == ResponseCode.SYSTEM_ERROR
+    body = encode_body(SubscriptionGroupConfig(group_name="g"))
+    assert world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body).code == ResponseCode.SYSTEM_ERROR

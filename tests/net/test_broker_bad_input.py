@@ -446,7 +446,8 @@ ODD_VALUES = [
 ODD_BODIES = [
     b"", b"{}", b"[]", b"null", b"{", b"\xff\xfe", bytes(50), b'{"groupName":null}', b'{"mqSet":[{}]}',
     b'{"clientID":"c","consumerDataSet":[{"groupName":"g"}]}', b'{"consumerGroup":"g","clientId":"c","mqSet":[]}',
-    b'{"clientID":"","producerDataSet":[{"groupName":""}]}', b"a=b\nc=d\n", b'"' * 100, GOOD_BATCH, b"1" * 400,
+    b'{"clientID":"","producerDataSet":[{"groupName":""}]}',
+    b'{"groupName":"g","retryQueueNums":2147483647}', b"a=b\nc=d\n", b'"' * 100, GOOD_BATCH, b"1" * 400,
 ]  # fmt: skip
 
 

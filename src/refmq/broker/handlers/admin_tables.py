@@ -14,7 +14,13 @@ from refmq.broker.handlers._registry import BODY_BYTES_MAX, Answer, done, handle
 from refmq.broker.topics import name_mistake
 from refmq.broker.world import Peer
 from refmq.protocol.bodies.codec import decode_body, encode_body
-from refmq.protocol.bodies.config import SubscriptionGroupConfig, TopicConfig, TopicFilterType
+from refmq.protocol.bodies.config import (
+    SubscriptionGroupConfig,
+    SubscriptionGroupList,
+    TopicConfig,
+    TopicConfigList,
+    TopicFilterType,
+)
 from refmq.protocol.bodies.route import TopicList
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand
@@ -56,15 +62,9 @@ def _name_refusal(broker: Broker, command: RemotingCommand, name: str) -> Remoti
 async def update_and_create_topic(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Creates a topic or replaces its configuration."""
     header = decode_header(CreateTopicRequest, command)
-    refusal = _name_refusal(broker, command, header.topic)
-    if refusal is not None:
-        return refusal
     kind = TopicFilterType.__members__.get(header.topic_filter_type)
     if kind is None:
         remark = f"the topic filter type {header.topic_filter_type!r} is not known"
-        return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
-    if not all(0 <= count <= QUEUES_MAX for count in (header.read_queue_nums, header.write_queue_nums)):
-        remark = f"a topic has 0 to {QUEUES_MAX} queues"
         return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
     topic = TopicConfig(
         topic_name=header.topic,
@@ -74,9 +74,35 @@ async def update_and_create_topic(broker: Broker, peer: Peer, command: RemotingC
         topic_filter_type=kind,
         topic_sys_flag=header.topic_sys_flag or 0,
     )
-    table = topics.put_topic(broker.state.topics, topic, broker.world.now_ms())
-    await broker.change_topics(table, incremental=header.topic)
+    return await _put_topics(broker, command, (topic,))
+
+
+@handles(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST)
+async def update_and_create_topic_list(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Creates or replaces several topics, all or none (5.x)."""
+    given = decode_body(TopicConfigList, command.body, bytes_max=BODY_BYTES_MAX).topic_config_list
+    return await _put_topics(broker, command, given)
+
+
+async def _put_topics(broker: Broker, command: RemotingCommand, given: tuple[TopicConfig, ...]) -> RemotingCommand:
+    table = broker.state.topics
+    for topic in given:
+        refusal = _topic_refusal(broker, command, topic)
+        if refusal is not None:
+            return refusal
+        table = topics.put_topic(table, replace(topic, order=False), broker.world.now_ms())
+        if len(table.topics) > topics.TOPICS_MAX:
+            return refuse(command, ResponseCode.SYSTEM_ERROR, f"a broker has at most {topics.TOPICS_MAX} topics")
+    if given:
+        await broker.change_topics(table, incremental=given[0].topic_name if len(given) == 1 else None)
     return done(command)
+
+
+def _topic_refusal(broker: Broker, command: RemotingCommand, topic: TopicConfig) -> RemotingCommand | None:
+    refusal = _name_refusal(broker, command, topic.topic_name)
+    if refusal is None and not all(0 <= n <= QUEUES_MAX for n in (topic.read_queue_nums, topic.write_queue_nums)):
+        return refuse(command, ResponseCode.SYSTEM_ERROR, f"a topic has 0 to {QUEUES_MAX} queues")
+    return refusal
 
 
 @handles(RequestCode.DELETE_TOPIC_IN_BROKER)
@@ -150,11 +176,32 @@ def get_system_topic_list_from_broker(broker: Broker, peer: Peer, command: Remot
 @handles(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
 async def update_and_create_subscriptiongroup(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Creates a group or replaces its settings."""
+    if not command.body:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE) if broker.is_slave else done(command)
+    group = decode_body(SubscriptionGroupConfig, command.body, bytes_max=BODY_BYTES_MAX)
+    return await _put_groups(broker, command, (group,))
+
+
+@handles(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST)
+async def update_and_create_subscriptiongroup_list(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+    """Creates or replaces several groups, all or none (5.x)."""
+    given = decode_body(SubscriptionGroupList, command.body, bytes_max=BODY_BYTES_MAX).group_config_list
+    return await _put_groups(broker, command, given)
+
+
+async def _put_groups(
+    broker: Broker, command: RemotingCommand, given: tuple[SubscriptionGroupConfig, ...]
+) -> RemotingCommand:
     if broker.is_slave:
         return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
-    if command.body:
-        group = decode_body(SubscriptionGroupConfig, command.body, bytes_max=BODY_BYTES_MAX)
-        table = groups.put_group(broker.state.groups, group, broker.world.now_ms())
+    table = broker.state.groups
+    for group in given:
+        if group.retry_queue_nums > QUEUES_MAX:
+            return refuse(command, ResponseCode.SYSTEM_ERROR, f"a retry topic has at most {QUEUES_MAX} queues")
+        table = groups.put_group(table, group, broker.world.now_ms())
+        if len(table.groups) > groups.GROUPS_MAX:
+            return refuse(command, ResponseCode.SYSTEM_ERROR, f"a broker has at most {groups.GROUPS_MAX} groups")
+    if given:
         broker.state = replace(broker.state, groups=table)
         await broker.save_groups()
     return done(command)
