@@ -319,3 +319,23 @@ def test_every_connection_is_forgotten_after_a_close() -> None:
         return len(world.network.links)
 
     assert run(story) == 0
+
+
+def test_a_connection_that_is_lost_while_its_process_is_paused_is_told_of() -> None:
+    async def story(world: World, server: Node, client: Node) -> bytes:
+        world.network.set_delay(Delay(1.0, 1.0), "client", "server")
+
+        async def read() -> bytes:
+            reader, _ = await asyncio.open_connection("server", PORT)
+            return await asyncio.wait_for(reader.read(), 5)
+
+        reading = asyncio.ensure_future(client.call(read))
+        await asyncio.sleep(1.5)
+        client.pause()
+        await asyncio.sleep(1)
+        assert world.network.reset_between("client", "server") == 1
+        client.resume()
+        return await reading
+
+    with pytest.raises(ConnectionResetError):
+        run(story)

@@ -131,6 +131,7 @@ class SimulatedTransport(asyncio.Transport):
         self._low = HIGH_WATER_BYTES // 4
         self._writing_paused = False
         self._reading_paused = False
+        self._lost_by: Exception | None = None
         self._closing = False
         self._eof_wanted = False
         self._eof_sent = False
@@ -272,8 +273,11 @@ class SimulatedTransport(asyncio.Transport):
 
     def attach(self, protocol: asyncio.BaseProtocol) -> None:
         """Gives the connection to its protocol; what has arrived meanwhile follows."""
+        was_lost = self.is_gone  # while the process that asked for it could not run
         self._protocol = protocol
         protocol.connection_made(self)
+        if was_lost:
+            self._network.loop.call_soon(protocol.connection_lost, self._lost_by, context=self.context)
         self._plan_delivery()
 
     def arrive(self, data: bytes | None) -> None:
@@ -337,6 +341,7 @@ class SimulatedTransport(asyncio.Transport):
         if self.is_gone:
             return
         self.is_gone = True
+        self._lost_by = error
         self._closing = True
         self._buffer.clear()
         self._buffer_bytes = 0
