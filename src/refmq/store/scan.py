@@ -4,7 +4,8 @@ What is checked of every record: magic, that its physical offset is where it sta
 its parts and fits the file, and the CRC of its body. The CRC covers nothing but the body, so two more things are looked
 at, because what was not written reads as zeros. A write that a crash interrupted ends early: a record whose last text
 ends with a zero byte is torn. A page that a power failure took is all zeros: so is a record whose topic or properties
-are nothing but zeros from one page boundary to the next. (`append` never writes a record that looks like the first.)
+are nothing but zeros from one page boundary to the next, or whose header has a whole page of zeros, where pages are
+that small. (`append` never writes a record that looks like the first.)
 
 The loop is the hot part of a recovery: one `unpack_from`, one CRC and a few comparisons per record, in pieces of some
 MiB, so that a log of any size is scanned in bounded memory.
@@ -33,6 +34,9 @@ from refmq.store.file_sequence import FileSequence
 
 SCAN_CHUNK_BYTES: Final = 4 * 1024 * 1024
 """Read at once. Larger than most records; a record that does not fit gets a piece of its own size."""
+
+HEADER_BYTES_MAX: Final = 88 + 24
+"""What stands before the body of a record with two IPv6 hosts."""
 
 # total size, magic, body crc, physical offset, sys flag, body length: of a record with two IPv4 hosts
 _HEAD4 = struct.Struct(">iIi16xqi44xi")
@@ -123,6 +127,7 @@ def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check
     length = len(data)
     end = length - RECORD_BYTES_MIN
     page_mask = -page_bytes
+    pages_fit_header = page_bytes < HEADER_BYTES_MAX
     at = 0
     count = 0
     last = 0
@@ -145,6 +150,8 @@ def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check
             break
         if not data[stop - 1] and (stop > properties or not data[properties - 3]):
             break
+        if pages_fit_header and has_lost_page(data, at, body, in_file, page_bytes, whole_only=True):
+            break
         if ((in_file + tail) ^ (in_file + stop - 1)) & page_mask and (
             has_lost_page(data, tail + 1, properties - 2, in_file, page_bytes)
             or has_lost_page(data, properties, stop, in_file, page_bytes)
@@ -156,15 +163,17 @@ def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check
     return at, count, last
 
 
-def has_lost_page(data: bytes, start: int, stop: int, in_file: int, page_bytes: int) -> bool:
-    """Whether some page holds nothing but zeros of the text `data[start:stop]`.
+def has_lost_page(
+    data: bytes, start: int, stop: int, in_file: int, page_bytes: int, *, whole_only: bool = False
+) -> bool:
+    """Whether some page holds nothing but zeros of the text `data[start:stop]`, or all of a page with `whole_only`.
 
     `in_file` is the position of `data[0]` in its file: pages are counted from there.
     """
     at = start
     while at < stop:
         piece_end = min(at + page_bytes - (in_file + at) % page_bytes, stop)
-        if not any(data[at:piece_end]):
+        if not any(data[at:piece_end]) and (piece_end - at == page_bytes or not whole_only):
             return True
         at = piece_end
     return False
@@ -196,6 +205,8 @@ def check_slowly(
     if not data[size - 1] and (size > texts or not data[texts - 3]):
         return CorruptRecord("properties", position, "bytes as they were written", "zeros at the end")
     in_file = position - base
+    if has_lost_page(data, 0, topic - 1 - len(record.body), in_file, page_bytes, whole_only=True):
+        return CorruptRecord("header", position, "bytes as they were written", "a lost page of zeros")
     if has_lost_page(data, topic, texts - 2, in_file, page_bytes) or has_lost_page(
         data, texts, size, in_file, page_bytes
     ):
