@@ -96,6 +96,8 @@ class Runner:
         """How full the disk was when somebody last looked."""
         self._is_at_rest = False
         """Whether the last life ended with a clean stop, and nothing was done to the files since."""
+        self._at_start: seen.Readout | None = None
+        """Everything that the present life found when it began."""
         self._host = messages.HOST_IPV6 if self.setting.store_ipv6 else messages.HOST
         self._start(h.StartStore())
 
@@ -249,7 +251,8 @@ class Runner:
 
     def _replicate(self, store: MessageStore) -> None:
         """A slave gets the log in pieces and makes its own queues and index of it."""
-        master = self._readout(store, is_full=True)
+        master = self._at_start
+        assert master is not None, "the store has just been started"
         if master.log_fault or master.dispatched_to < master.log_max:
             return
         disk = SimulatedDisk(clock=lambda: TimestampMs(self.now_ms), page_bytes=self.setting.page_bytes)
@@ -434,7 +437,7 @@ class Runner:
         self._see(seen.ConfigRead(int(config) if config is not None else -1))
         self._flushed_to = -1
         self._note_progress()
-        readout = self._readout(store, is_full=True)
+        readout = self._at_start = self._readout(store, is_full=True)
         self._see(readout)
         if undisturbed is not None:
             self._see(seen.Recovered(undisturbed, readout))
