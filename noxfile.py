@@ -185,9 +185,9 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def spec(session: nox.Session) -> None:
     """The TLA+ specifications: the quick configurations, or with -- deep / mutants / simulate / NAME what it says."""
-    prepare(session, *dependencies(), *extra("spec"))
-    environment = {**java_environment(session), "PYTHONPATH": str(ROOT / "src")}
-    refmq = ("python", "-m", "refmq", "spec")
+    prepare_refmq(session, "test", "spec")
+    environment = java_environment(session)
+    refmq = ("refmq", "spec")
     match session.posargs:
         case ["deep"]:
             session.run(*refmq, "check", "--profile", "deep", env=environment)
@@ -197,6 +197,10 @@ def spec(session: nox.Session) -> None:
                 session.run(*refmq, "mutate", name, env=environment)
         case ["simulate", *names]:
             session.run(*refmq, "simulate", *names, env=environment)
+        case []:
+            session.run(*refmq, "check", env=environment)
+            # What needs TLC is skipped in the session `tests`: the runner itself, and traces of broker and store.
+            session.run("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/spec", env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
 

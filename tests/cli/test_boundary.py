@@ -144,3 +144,24 @@ def test_starting_the_command_imports_nothing_heavy() -> None:
     """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert result.stdout.splitlines()[-2:] == ["", "refmq refmq.errors"]
+
+
+def test_sigterm_ends_a_command_as_ctrl_c_does() -> None:
+    program = (
+        "import sys, types, time, click, os, signal\n"
+        "from refmq.cli import COMMANDS, main\n"
+        "def nap():\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        time.sleep(60)\n"
+        "    finally:\n"
+        "        print('cleaned up')\n"
+        "module = types.ModuleType('refmq.cli.nap')\n"
+        "module.command = click.Command('nap', callback=nap)\n"
+        "sys.modules['refmq.cli.nap'] = module\n"
+        "COMMANDS['nap'] = ('refmq.cli.nap', 'Nap.')\n"
+        "sys.exit(main(['nap']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50)
+    assert (done.returncode, done.stdout.split()) == (143, ["cleaned", "up"])
+    assert done.stderr.strip() == "refmq: terminated"

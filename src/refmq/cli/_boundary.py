@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from types import FrameType
 
 import click
 
@@ -17,12 +20,19 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_CHECK_FOUND = 3
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, what a shell reports for Ctrl-C
+EXIT_TERMINATED = 143  # 128 + SIGTERM
 
 DEBUG_VARIABLE = "REFMQ_DEBUG"
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM. It ends a command as Ctrl-C does: children are ended and temporary files removed on the way out."""
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Nothing but ``SystemExit`` gets past this function."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, _terminate)  # servers put their own in its place
     try:
         result = cli.main(args=args, prog_name="refmq", standalone_mode=False)
         sys.stdout.flush()
@@ -35,6 +45,10 @@ def main(args: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     # click hands back the code of `ctx.exit(code)` here, and otherwise what the command returned.
     return result if isinstance(result, int) else EXIT_DONE
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise Terminated
 
 
 def report(error: Exception) -> int:
@@ -59,6 +73,9 @@ def report(error: Exception) -> int:
         case click.ClickException():
             say(error.format_message())
             return error.exit_code
+        case click.Abort(__cause__=Terminated()):  # click makes an Abort of every KeyboardInterrupt
+            say("terminated")
+            return EXIT_TERMINATED
         case click.Abort():
             say("interrupted")
             return EXIT_INTERRUPTED

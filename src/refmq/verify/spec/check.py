@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,17 +164,13 @@ def run_all(
         finally:
             running.pop(configuration.name, None)
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
+    with tlc.threads(jobs) as pool:
         waiting: set[Future[Verdict]] = {
             pool.submit(one, configuration) for configuration in longest_first(configurations, known)
         }
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
-                if on_progress is not None:
-                    on_progress(dict(running))
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            done, waiting = wait(waiting, timeout=1.0, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield future.result()
+            if on_progress is not None:
+                on_progress(dict(running))

@@ -15,7 +15,6 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,7 +183,7 @@ def judge_mutants(
             on_fate(fate)
         return fate
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
+    with tlc.threads(jobs) as pool:
         originals = pool.map(lambda configuration: court.judge_one(None, configuration), court.judges)
         for configuration, original in zip(court.judges, originals, strict=True):
             if original.finding:

@@ -14,11 +14,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from refmq.errors import MissingTool, UsageError
+from refmq.errors import CheckFound, MissingTool, UsageError
 from refmq.tools.jdk import require_java
 from refmq.tools.tlc import JAR_VARIABLE, MAIN_CLASS, REMEDY, find_tlc_jar
 
@@ -96,22 +98,61 @@ class Tlc:
     java: tuple[str, ...]
     main: tuple[str, ...]
     origin: str
+    runs: Runs = field(default_factory=lambda: Runs(), compare=False)
 
     def start(self, jvm: Sequence[str], arguments: Sequence[str], folder: Path) -> subprocess.Popen[str]:
         environment = dict(os.environ)
         if not self.java:
             # A wrapper script takes no options of the Java machine, so they go by the variable that Java reads.
             environment["JAVA_TOOL_OPTIONS"] = " ".join(jvm)
-        return subprocess.Popen(
-            [*self.java, *(jvm if self.java else ()), *self.main, *arguments],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
+        return self.runs.start([*self.java, *(jvm if self.java else ()), *self.main, *arguments], folder, environment)
+
+    @contextmanager
+    def threads(self, jobs: int) -> Iterator[ThreadPoolExecutor]:
+        """Threads to run TLC in. Whoever leaves early (Ctrl-C, SIGTERM, a mistake) ends the runs that are under way:
+        a Java machine that nobody waits for would go on for minutes."""
+        with ThreadPoolExecutor(max_workers=jobs) as pool:
+            try:
+                yield pool
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self.runs.end()
+                raise
+
+
+class Runs:
+    """The processes of TLC that are under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._processes: list[subprocess.Popen[str]] = []
+        self._ended = False
+
+    def start(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+        with self._lock:
+            if self._ended:
+                raise CheckFound("the runs of TLC were ended")
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+            )
+            self._processes = [other for other in self._processes if other.returncode is None]
+            self._processes.append(process)
+            return process
+
+    def end(self) -> None:
+        """Ends what is under way, and lets nothing else begin."""
+        with self._lock:
+            self._ended = True
+            for process in self._processes:
+                if process.returncode is None:
+                    process.kill()
 
 
 def find_tlc(jar: Path | None = None) -> Tlc:
