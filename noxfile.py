@@ -200,7 +200,8 @@ def spec(session: nox.Session) -> None:
         case []:
             session.run(*refmq, "check", env=environment)
             # What needs TLC is skipped in the session `tests`: the runner itself, and traces of broker and store.
-            session.run("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/spec", env=environment)
+            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/spec", "--numprocesses=auto")
+            session.run(*tests, env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
 
