@@ -242,12 +242,17 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """What the reference store and the codecs cost, beside zlib.crc32 and json; the numbers are left in build/."""
+    """What store, codecs and broker cost, beside zlib.crc32, json and the real broker; the numbers go to build/."""
     prepare_refmq(session, "bench")
     BUILD.mkdir(exist_ok=True)
     results = ("--json", str(BUILD / "bench-store.json"), "--plot", str(BUILD / "bench-store.png"))
     session.run("python", "-m", "bench.store", *results, *session.posargs)
     session.run("python", "-m", "bench.protocol", "--json", str(BUILD / "bench-protocol.json"))
+    if shutil.which("mvn") is None or shutil.which("javac") is None:
+        session.warn("There is no JDK or no Maven: the broker was not measured beside the real one.")
+        return
+    results = ("--json", str(BUILD / "bench-broker.json"), "--plot", str(BUILD / "bench-broker.png"))
+    session.run("python", "-m", "bench.broker", *results)
 
 
 @nox.session(default=False)

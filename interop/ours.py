@@ -131,6 +131,10 @@ class OurBroker:
         assert self._child is not None
         return self._child
 
+    @property
+    def pid(self) -> int:
+        return self.child.pid
+
     def stop(self) -> None:
         """A clean stop: SIGTERM, and an exit code of 0."""
         if self._child is not None and self._child.alive:

@@ -39,7 +39,7 @@ TINY_STORE = {
 
 def java(jvm: tuple[str, ...], libraries: str, main: str, *arguments: str) -> list[str]:
     opened = [f"--add-opens={package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
-    return ["java", *SMALL_JVM, *jvm, *opened, "-cp", libraries, main, *arguments]
+    return ["java", *SMALL_JVM, *jvm, *opened, "-cp", libraries, main, *arguments]  # of two flags the last one counts
 
 
 def write_properties(path: Path, settings: Mapping[str, str]) -> None:
@@ -106,9 +106,11 @@ class Broker:
         name: str = "broker-a",
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
+        jvm: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
         self.name = name
+        self.jvm = jvm
         self.port = port or free_port((-2, 0, 1))  # the VIP port is two below, the HA port one above
         self.address = f"127.0.0.1:{self.port}"
         self.store = folder / "store"
@@ -135,7 +137,7 @@ class Broker:
         conf = self.folder / "broker.conf"
         write_properties(conf, self.settings)
         jvm = ("-Xms64m", "-Xmx400m", "-XX:MaxDirectMemorySize=512m", f"-Duser.home={self.folder}")
-        command = java(jvm, class_path(SERVERS), "org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf))
+        command = java(jvm + self.jvm, class_path(SERVERS), "org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf))
         log = self.folder / "broker.out"
         log.unlink(missing_ok=True)
         self._child = Child(command, log, make_home(self.folder / "home"))
@@ -152,6 +154,11 @@ class Broker:
         """What ``kill -9`` does."""
         if self._child is not None:
             self._child.kill()
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
 
     def pause(self) -> None:
         """SIGSTOP: the process is there, its connections too, but nothing moves."""

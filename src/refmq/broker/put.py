@@ -16,27 +16,21 @@ from refmq.protocol.record import (
 from refmq.store.api import MessageToStore, PutResult
 
 
-async def put_with_properties(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
-    """Stores a message as a producer sent it: WAIT is for the broker and is left out of what is stored.
+def sent_properties(properties: dict[str, str], level: int) -> bytes:
+    """The properties of a message as a producer sent it: WAIT is for the broker and is left out of what is stored.
 
     A delayed message keeps it, because the store writes the properties anew: as upstream does.
     """
-    if delay_level(message.sys_flag, properties) == 0:
-        stored = {name: value for name, value in properties.items() if name != names.WAIT_STORE_MSG_OK}
-    else:
-        stored = properties
-    return await _put(broker, message, stored, waits_for_flush(properties))
+    if level == 0 and names.WAIT_STORE_MSG_OK in properties:
+        properties = {name: value for name, value in properties.items() if name != names.WAIT_STORE_MSG_OK}
+    return join_properties(properties).encode()
 
 
 async def put_with_live_properties(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
     """Stores a message that the broker makes from another one, with all properties as they are."""
-    return await _put(broker, message, properties, waits_for_flush(properties))
-
-
-async def _put(broker: Broker, message: MessageToStore, properties: dict[str, str], wait: bool) -> PutResult:
     level = delay_level(message.sys_flag, properties)
-    text = join_properties(properties).encode()
-    return await broker.engine.put(replace(message, properties=text, delay_level=level), wait_durable=wait)
+    message = replace(message, properties=join_properties(properties).encode(), delay_level=level)
+    return await broker.engine.put(message, wait_durable=waits_for_flush(properties))
 
 
 async def send_half(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
@@ -52,6 +46,7 @@ async def send_half(broker: Broker, message: MessageToStore, properties: dict[st
         queue_id=0,
         sys_flag=message.sys_flag & ~SYS_FLAG_TRANSACTION,
         properties=join_properties({**kept, **real}).encode(),
+        delay_level=0,
     )
     result = await broker.engine.put(half, wait_durable=waits_for_flush(properties))
     if result.status.is_stored:

@@ -41,6 +41,7 @@ Handler: TypeAlias = Callable[["Connection", RemotingCommand], Answer | Awaitabl
 
 SYSTEM_ERROR: Final = 1
 OPAQUE_MAX: Final = 0x7FFF_FFFF  # request ids are positive 32-bit numbers here; upstream's wrap into the negative ones
+GATHERED_BYTES_MAX: Final = 64 << 10  # more than this is not gathered: it goes out at once
 COMMAND_OVERHEAD_BYTES: Final = 512  # what a decoded request takes besides its body, roughly
 
 log = logging.getLogger("refmq.net")
@@ -78,6 +79,7 @@ class Connection(asyncio.Protocol):
         self._decoder = FrameDecoder(frame_length_max=limits.frame_length_max)
         self._commands: Iterator[RemotingCommand] | None = None  # complete frames that wait for their turn
         self._pump_scheduled = False
+        self._outgoing = bytearray()  # written, and goes out at the end of this turn
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._waiting: dict[int, asyncio.Future[RemotingCommand]] = {}
@@ -170,6 +172,7 @@ class Connection(asyncio.Protocol):
         """Send what is left and close; cut after ``linger_s`` if the peer does not take it."""
         if self.closed:
             return
+        self._flush()
         self.close_reason = reason
         if self._transport is not None:
             if self._tls is not None:
@@ -411,8 +414,20 @@ class Connection(asyncio.Protocol):
     # Bytes out -------------------------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
+        """What is written in one turn of the loop goes out together: a call of the system for each answer would cost
+        more than most answers."""
         if self._transport is None:
             return
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing += data
+        if len(self._outgoing) >= GATHERED_BYTES_MAX:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._transport is None or not self._outgoing:
+            return
+        data, self._outgoing = bytes(self._outgoing), bytearray()
         if self._tls is not None:
             self._tls.send(data)
             self._flush_tls()
@@ -433,7 +448,7 @@ class Connection(asyncio.Protocol):
                 self._transport.write(data)
 
     def _unsent_bytes(self) -> int:
-        waiting = self._tls.unsent_bytes if self._tls is not None else 0
+        waiting = len(self._outgoing) + (self._tls.unsent_bytes if self._tls is not None else 0)
         return waiting + (self._transport.get_write_buffer_size() if self._transport is not None else 0)
 
     # Bounds and the end ----------------------------------------------------------------------------------------
@@ -478,6 +493,7 @@ class Connection(asyncio.Protocol):
         if self._budget is not None:
             self._budget.hold(self, 0)
         self._commands = None
+        self._outgoing = bytearray()
         self._decoder = FrameDecoder()  # the old one may hold a frame of the greatest length
         lost = ConnectionLost(self.peer, self.close_reason)
         waiting, self._waiting = self._waiting, {}

@@ -92,7 +92,8 @@ class ReferenceEngine:
         self._on_put(int((self._loop.time() - begun_s) * 1000))
         if self._is_sync and not wait_durable:
             return result
-        return replace(result, status=self.store.ack_put(result))
+        status = self.store.ack_put(result)
+        return result if status is result.status else replace(result, status=status)
 
     async def _durable(self, position: PhysicalOffset) -> None:
         """Waits until the log is durable up to a position, or the time is up."""

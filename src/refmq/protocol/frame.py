@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final
 
 from refmq.errors import UsageError, WireError
@@ -146,9 +145,9 @@ class FrameDecoder:
         header = bytes(self._buffer[start + PREFIX_SIZE : body_start])
         body = bytes(self._buffer[body_start : start + LENGTH_SIZE + length])
         decode_header = decode_json_header if serialize_type == SerializeType.JSON else decode_binary_header
-        command = decode_header(header, base=PREFIX_SIZE)
+        command = decode_header(header, base=PREFIX_SIZE, body=body)
         self._consumed = start + LENGTH_SIZE + length
-        return replace(command, body=body) if body else command
+        return command
 
 
 def field_offset(command: RemotingCommand, name: str) -> int:

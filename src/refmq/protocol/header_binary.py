@@ -64,8 +64,8 @@ def encode_binary_header(command: RemotingCommand) -> bytes:
     return b"".join((start, remark, _LENGTH.pack(len(packed)), packed))
 
 
-def decode_binary_header(header: bytes, *, base: int = 0) -> RemotingCommand:
-    """The command (without its body) that ``header`` stands for. ``base`` is the offset of its first byte."""
+def decode_binary_header(header: bytes, *, base: int = 0, body: bytes = b"") -> RemotingCommand:
+    """The command that ``header`` stands for, with ``body``. ``base`` is the offset of the header's first byte."""
     if len(header) < FIXED_LENGTH:
         raise WireError("headerLength", max(base - 3, 0), f"at least {FIXED_LENGTH}", len(header))
     reader = ByteReader(header, base=base)
@@ -89,6 +89,7 @@ def decode_binary_header(header: bytes, *, base: int = 0) -> RemotingCommand:
         version=version,
         remark=remark,
         ext_fields=_decode_map(reader) if map_length else None,
+        body=body,
         serialize_type=SerializeType.ROCKETMQ,
         header=header,
     )

@@ -31,6 +31,7 @@ from refmq.protocol.json_text import quote
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")  # without one of these there is no half of a pair
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}:,]|[^][{}:,"\s]+', re.DOTALL)
 _LANGUAGE_NAMES: Final = {language.name: language for language in LanguageCode}
 
@@ -64,8 +65,8 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     return encode_utf8(",".join(parts), "header")
 
 
-def decode_json_header(header: bytes, *, base: int = 0) -> RemotingCommand:
-    """The command (without its body) that ``header`` stands for. ``base`` is the offset of its first byte."""
+def decode_json_header(header: bytes, *, base: int = 0, body: bytes = b"") -> RemotingCommand:
+    """The command that ``header`` stands for, with ``body``. ``base`` is the offset of the header's first byte."""
     document = _parse(header, base)
     if not isinstance(document, dict):
         raise WireError("header", base, "a JSON object", _shown(document))
@@ -77,6 +78,7 @@ def decode_json_header(header: bytes, *, base: int = 0) -> RemotingCommand:
         version=_integer(document, "version", header, base),
         remark=_remark(document.get("remark"), header, base),
         ext_fields=_ext_fields(document.get("extFields"), header, base),
+        body=body,
         header=header,
     )
 
@@ -166,12 +168,14 @@ def _ext_fields(value: object, header: bytes, base: int) -> dict[str, str] | Non
     if not isinstance(value, dict):
         raise WireError("extFields", _position(header, base, "extFields"), "an object or null", _shown(value))
     fields: dict[str, str] = {}
+    may_be_halved = _SURROGATE_ESCAPE.search(header) is not None
     for key, item in value.items():
-        if _HALF_PAIR.search(key):
+        if may_be_halved and _HALF_PAIR.search(key):
             at = _position(header, base, "extFields", key)
             raise WireError("extFields key", at, "text of whole characters", "half a surrogate pair")
         if isinstance(item, str):
-            fields[key] = _whole(str(item), header, base, "extFields", key)
+            text = str(item)
+            fields[key] = _whole(text, header, base, "extFields", key) if may_be_halved else text
         elif isinstance(item, bool):
             fields[key] = "true" if item else "false"
         elif item is not None:

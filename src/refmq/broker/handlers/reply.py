@@ -11,9 +11,16 @@ from typing import Final
 
 from refmq.broker.broker import Broker
 from refmq.broker.handlers._registry import Answer, handles, refuse
-from refmq.broker.handlers.send import Refused, check_send, choose_queue, sent_message
+from refmq.broker.handlers.send import (
+    Refused,
+    answer_header,
+    check_send,
+    choose_queue,
+    sent_message,
+    with_tag_flag,
+)
 from refmq.broker.hosts import host_text
-from refmq.broker.put import put_with_properties
+from refmq.broker.live_properties import waits_for_flush
 from refmq.broker.world import Peer
 from refmq.errors import RefmqError
 from refmq.model.ids import ClientId
@@ -37,8 +44,7 @@ PUSH_TIMEOUT_S: Final = 10.0
 async def send_reply_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Pushes an answer to who asked, and stores it."""
     header = decode_send_header(command)
-    config = broker.config
-    common = SendMessageResponse(region=config.region_id, trace_on="true" if config.trace_on else "false")
+    common = answer_header(broker)
     try:
         topic = await check_send(broker, peer, header)
     except Refused as refused:
@@ -48,7 +54,7 @@ async def send_reply_message(broker: Broker, peer: Peer, command: RemotingComman
     refusal = await _push(broker, peer, command, header, properties)
     if refusal is None:
         common = replace(common, msg_id="0", queue_id=header.queue_id, queue_offset=0)
-    if config.store_reply_message_enable:
+    if broker.config.store_reply_message_enable:
         common = await _store(broker, peer, command, header, topic, properties, common)
     if refusal is not None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, refusal, encode_header(common))
@@ -93,9 +99,9 @@ async def _store(
     properties: dict[str, str],
     common: SendMessageResponse,
 ) -> SendMessageResponse:
-    queue_id = choose_queue(broker, header, topic)
-    message = replace(sent_message(broker, peer, command, header, topic), queue_id=queue_id)
-    result = await put_with_properties(broker, message, properties)
+    place, sys_flag = (header.topic, choose_queue(broker, header, topic)), with_tag_flag(header.sys_flag, topic)
+    message = sent_message(broker, peer, command, header, place, sys_flag, properties)
+    result = await broker.engine.put(message, wait_durable=waits_for_flush(properties))
     if not result.status.is_stored:
         return common
     return replace(common, msg_id=result.message_id, queue_id=result.queue_id, queue_offset=result.queue_offset)

@@ -6,15 +6,14 @@ when the flush mode allows it. Whether a request is a batch is said by its heade
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from refmq.broker.broker import Broker
 from refmq.broker.config import PERM_WRITE
 from refmq.broker.handlers._registry import FAQ, handles, refuse
 from refmq.broker.hosts import host_of
 from refmq.broker.live_properties import delay_level, waits_for_flush
-from refmq.broker.put import put_with_properties, send_half
+from refmq.broker.put import send_half, sent_properties
 from refmq.broker.topics import SendCreation, describe, dlq_topic, name_mistake
 from refmq.broker.world import Peer
 from refmq.model.ids import TimestampMs
@@ -54,7 +53,6 @@ class Refused(Exception):
 async def send_message(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """Stores one message or a batch."""
     header = decode_send_header(command)
-    common = SendMessageResponse(region=broker.config.region_id, trace_on="true" if broker.config.trace_on else "false")
     try:
         topic = await check_send(broker, peer, header)
         if header.batch:
@@ -62,8 +60,14 @@ async def send_message(broker: Broker, peer: Peer, command: RemotingCommand) -> 
         else:
             result = await _put_single(broker, peer, command, header, topic)
     except Refused as refused:
-        return refuse(command, refused.code, refused.remark, encode_header(common))
-    return _answer(broker, command, common, _queue_of(header, result), result)
+        return refuse(command, refused.code, refused.remark, encode_header(answer_header(broker)))
+    return _answer(broker, command, _queue_of(header, result), result)
+
+
+def answer_header(broker: Broker, **place: Any) -> SendMessageResponse:
+    """What every answer to a send says, and with `place` where the message is."""
+    config = broker.config
+    return SendMessageResponse(region=config.region_id, trace_on="true" if config.trace_on else "false", **place)
 
 
 def _queue_of(header: SendMessageRequest, result: PutResult) -> int:
@@ -71,17 +75,15 @@ def _queue_of(header: SendMessageRequest, result: PutResult) -> int:
     return header.queue_id if header.queue_id >= 0 else result.queue_id
 
 
-def _answer(
-    broker: Broker, command: RemotingCommand, common: SendMessageResponse, queue_id: int, result: PutResult
-) -> RemotingCommand:
+def _answer(broker: Broker, command: RemotingCommand, queue_id: int, result: PutResult) -> RemotingCommand:
     code = STORED_CODES.get(result.status)
     if code is None:
         broker.stats.put_failed_total += 1
         refusal = store_refusal(broker, result.status)
-        return refuse(command, refusal.code, refusal.remark, encode_header(common))
+        return refuse(command, refusal.code, refusal.remark, encode_header(answer_header(broker)))
     broker.stats.count_put(broker.config.broker_cluster_name, result.topic, result.count, result.size_bytes)
-    fields = replace(common, msg_id=result.message_id, queue_id=queue_id, queue_offset=result.queue_offset)
-    return response(command, code, encode_header(fields))
+    header = answer_header(broker, msg_id=result.message_id, queue_id=queue_id, queue_offset=result.queue_offset)
+    return response(command, code, encode_header(header))
 
 
 def store_refusal(broker: Broker, status: PutStatus) -> Refused:
@@ -168,27 +170,37 @@ async def _put_single(
     if is_transactional and broker.config.reject_transaction_message:
         ip = broker.config.broker_ip1
         raise Refused(ResponseCode.NO_PERMISSION, f"the broker[{ip}] sending transaction message is forbidden")
-    message = replace(sent_message(broker, peer, command, header, topic), topic=name, queue_id=queue_id)
+    place = (name, queue_id)
+    message = sent_message(broker, peer, command, header, place, with_tag_flag(header.sys_flag, topic), properties)
     if is_transactional:
         return await send_half(broker, message, properties)
-    return await put_with_properties(broker, message, properties)
+    return await broker.engine.put(message, wait_durable=waits_for_flush(properties))
 
 
 def sent_message(
-    broker: Broker, peer: Peer, command: RemotingCommand, header: SendMessageRequest, topic: TopicConfig
+    broker: Broker,
+    peer: Peer,
+    command: RemotingCommand,
+    header: SendMessageRequest,
+    place: tuple[str, int],
+    sys_flag: int,
+    properties: dict[str, str],
 ) -> MessageToStore:
-    """The message of a send, as it goes to the store; its properties and its queue are still to be decided."""
+    """The message of a send as it goes to the store, for a topic and a queue."""
+    topic, queue_id = place
+    level = delay_level(sys_flag, properties)
     return MessageToStore(
-        topic=header.topic,
-        queue_id=header.queue_id,
+        topic=topic,
+        queue_id=queue_id,
         body=command.body,
-        properties=b"",
+        properties=sent_properties(properties, level),
         born_timestamp_ms=TimestampMs(header.born_timestamp),
         born_host=host_of(peer.peer),
         store_host=broker.store_host,
         flag=header.flag,
-        sys_flag=_with_tag_flag(header.sys_flag, topic),
+        sys_flag=sys_flag,
         reconsume_times=header.reconsume_times or 0,
+        delay_level=level,
     )
 
 
@@ -211,7 +223,7 @@ async def _or_dead_letter(
     return target, 0
 
 
-def _with_tag_flag(sys_flag: int, topic: TopicConfig) -> int:
+def with_tag_flag(sys_flag: int, topic: TopicConfig) -> int:
     return sys_flag | SYS_FLAG_MULTI_TAGS if topic.topic_filter_type is TopicFilterType.MULTI_TAG else sys_flag
 
 
@@ -230,7 +242,7 @@ async def _put_batch(
         born_timestamp_ms=TimestampMs(header.born_timestamp),
         born_host=host_of(peer.peer),
         store_host=broker.store_host,
-        sys_flag=_with_tag_flag(header.sys_flag, topic),
+        sys_flag=with_tag_flag(header.sys_flag, topic),
         reconsume_times=header.reconsume_times or 0,
         delay_level=delay_level(header.sys_flag, properties),
     )
