@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 from conformance.base import Violation
+from conformance.oracles.pulls import pull_faults
 from conformance.oracles.store_events import (
     AckPut,
     Checkpoint,
@@ -25,6 +27,7 @@ from conformance.oracles.store_events import (
     Observation,
     PowerLoss,
     ProcessCrash,
+    Promoted,
     Pulled,
     Queue,
     Readout,
@@ -45,11 +48,6 @@ Oracle = Callable[[Iterable[Observation]], Iterator[Violation]]
 
 NUMBER_BYTES: Final = 4
 """Every body begins with its message's number."""
-MEMORY_PERCENT: Final = 40
-FROM_MEMORY: Final = (32, 256 * 1024)
-FROM_DISK: Final = (8, 64 * 1024)
-"""Messages and bytes that one read gives at most."""
-UNITS_AT_ONCE: Final = 800
 SHOWN_MAX: Final = 200
 """Characters of a value that a sentence shows."""
 QUEUED: Final = (0, COMMIT)
@@ -241,7 +239,7 @@ def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Violation
             case DeleteTopic(topic, log_end):
                 deleted_to[topic] = log_end
             case Pulled():
-                for sentence in _pull_faults(seen):
+                for sentence in pull_faults(seen):
                     yield Violation("QueueMatchesLog", sentence, event)
             case ServeMessage(record=Record() as record):
                 wanted = (seen.wanted_topic, seen.wanted_queue_id, seen.wanted_queue_offset)
@@ -284,55 +282,10 @@ def _queue_faults(seen: Readout, sent: dict[int, Sent], deleted_to: dict[str, in
             and record.physical_offset not in named
         ):
             yield f"{_name(record)} at {record.physical_offset} is in no queue"
+    yield from seen.outside
     for offset, is_same in seen.by_offset.items():
         if not is_same:
             yield f"the record at {offset} cannot be looked up by its id"
-
-
-def _pull_faults(seen: Pulled) -> Iterator[str]:
-    """A read of a queue says where it stands and where to go on, and passes over nothing that was wanted."""
-    where = f"reading {seen.topic}/{seen.queue_id} [{seen.min_offset}, {seen.max_offset}) at {seen.offset}"
-    if seen.max_offset == 0:
-        expected: tuple[str, int] | None = ("NO_MESSAGE_IN_QUEUE", 0)
-    elif seen.offset < seen.min_offset:
-        expected = ("OFFSET_TOO_SMALL", seen.min_offset)
-    elif seen.offset == seen.max_offset:
-        expected = ("OFFSET_OVERFLOW_ONE", seen.offset)
-    elif seen.offset > seen.max_offset:
-        expected = ("OFFSET_OVERFLOW_BADLY", seen.max_offset)
-    else:
-        expected = None
-    if expected is not None:
-        if (seen.status, seen.next_offset) != expected or seen.found:
-            yield f"{where} gave {seen.status}, next {seen.next_offset}, {seen.found}; expected {expected}"
-        return
-    found, next_offset, suggest_slave = _expected_pull(seen)
-    if (list(seen.found), seen.next_offset) != (found, next_offset):
-        yield f"{where} gave {list(seen.found)}, next {seen.next_offset}; expected {found}, next {next_offset}"
-    if seen.suggest_slave != suggest_slave:
-        yield f"{where} suggests a slave: {seen.suggest_slave}"
-    if seen.status != ("FOUND" if seen.found else "NO_MATCHED_MESSAGE"):
-        yield f"{where} gave {len(seen.found)} messages and says {seen.status}"
-
-
-def _expected_pull(seen: Pulled) -> tuple[list[int], int, bool]:
-    """What one read should give: as many messages as its limits allow, of one file of the queue."""
-    in_memory = seen.memory_bytes * MEMORY_PERCENT // 100
-    last = seen.offset - seen.offset % seen.units_per_file + seen.units_per_file
-    found: list[int] = []
-    size_bytes, behind, next_offset = 0, 0, seen.offset
-    for unit in seen.units:
-        if not seen.offset <= unit.queue_offset < min(last, seen.offset + max(UNITS_AT_ONCE, seen.count_max)):
-            continue
-        behind = seen.log_max - unit.physical_offset
-        count_max, bytes_max = FROM_DISK if behind > in_memory else FROM_MEMORY
-        if found and (len(found) >= min(count_max, seen.count_max) or size_bytes + unit.size_bytes > bytes_max):
-            break
-        if unit.is_wanted:
-            found.append(unit.queue_offset)
-            size_bytes += unit.size_bytes
-        next_offset = unit.queue_offset + 1
-    return found, next_offset, behind > in_memory
 
 
 def _tags_code(record: Record, origin: Sent | None) -> int:
@@ -377,16 +330,19 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
             and (seen.index_last[1] < seen.dispatched_to)
         ):
             yield Violation("IndexFindsEveryKey", f"the index says that it ends at {seen.index_last}", event)
-        for record in seen.records:
-            for key in record.keys if record.physical_offset < seen.dispatched_to else ():
-                window = seen.by_key_around.get((record.topic, key, record.store_ms))
-                if window is not None and record.physical_offset not in window:
-                    yield Violation(
-                        "IndexFindsEveryKey",
-                        f"key {key} of {record.topic} does not find {record.physical_offset} in a window around "
-                        f"its time {record.store_ms}",
-                        event,
-                    )
+        at = {record.physical_offset: record for record in seen.records}
+        for (topic, key, begin_ms, end_ms), found in seen.by_key_between.items():
+            expected = [
+                offset
+                for offset in having.get((topic, key), ())
+                if begin_ms <= at[offset].store_ms <= end_ms and (offset < seen.dispatched_to or offset in found)
+            ]
+            if list(found) != expected:
+                yield Violation(
+                    "IndexFindsEveryKey",
+                    f"key {key} of {topic} finds {found} from {begin_ms} to {end_ms}, and should find {expected}",
+                    event,
+                )
 
 
 def recovery_idempotent(observations: Iterable[Observation]) -> Iterator[Violation]:
@@ -397,7 +353,7 @@ def recovery_idempotent(observations: Iterable[Observation]) -> Iterator[Violati
 
 
 def _readout_difference(undisturbed: Readout, disturbed: Readout) -> str:
-    for name in ("log_min", "log_max", "dispatched_to", "records", "queues", "by_key", "by_key_around", "by_offset"):
+    for name in ("log_min", "log_max", "dispatched_to", "records", "queues", "by_key", "by_key_between", "by_offset"):
         before, after = getattr(undisturbed, name), getattr(disturbed, name)
         if isinstance(before, Mapping) and before != after:
             where = min((key for key in before.keys() | after.keys() if before.get(key) != after.get(key)), key=str)
@@ -580,7 +536,13 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
 
 def prefix_replica(observations: Iterable[Observation]) -> Iterator[Violation]:
     """A slave's log equals the master's, and so do the queues and the index that it makes of it."""
+    sent: dict[int, Sent] = {}
     for event, seen in enumerate(observations):
+        if isinstance(seen, Sent):
+            sent[seen.number] = seen
+        if isinstance(seen, Promoted):
+            for sentence in _promotion_faults(seen, sent):
+                yield Violation("PrefixReplica", sentence, event)
         if not isinstance(seen, Replicated):
             continue
         parts: dict[str, Callable[[Readout], object]] = {"records": lambda readout: readout.records}
@@ -597,6 +559,30 @@ def prefix_replica(observations: Iterable[Observation]) -> Iterator[Violation]:
         for name, part in parts.items():
             if part(seen.master) != part(seen.slave):
                 yield Violation("PrefixReplica", f"the {name} of a slave's log is not its master's", event)
+
+
+def _promotion_faults(seen: Promoted, sent: dict[int, Sent]) -> Iterator[str]:
+    kept = [r for r in seen.master.records if r.physical_offset + r.size_bytes <= seen.arrived_to]
+    own = seen.slave.records[len(kept) :]
+    if list(seen.slave.records[: len(kept)]) != kept:
+        yield f"a slave that had the log up to {seen.arrived_to} has not all of its {len(kept)} records as a master"
+    if [_number(record) for record in own] != [each.number for each in seen.sent]:
+        yield f"a slave that became the master has {own} behind what it had got"
+    if seen.with_queues:
+        ends: dict[tuple[str, int], int] = {}
+        for record in seen.slave.records:
+            place = (record.topic, record.queue_id)
+            if record in own and record.queue_offset != ends.get(place, 0):
+                yield f"the new master gave {_name(record)}, and that queue ends at {ends.get(place, 0)}"
+            if record.has_queue_unit:
+                ends[place] = record.queue_offset + 1
+        yield from _queue_faults(seen.slave, sent | {each.number: each for each in seen.sent}, {})
+    for oracle in (index_finds_every_key, time_search_exact):
+        for violation in oracle((seen.slave,)):
+            yield str(violation)
+    if replace(seen.restarted, flushed_to=0) != replace(seen.slave, flushed_to=0):
+        difference = _readout_difference(seen.slave, seen.restarted)
+        yield f"a slave that became the master is another after a restart: {difference}"
 
 
 def unexpected_error(observations: Iterable[Observation]) -> Iterator[Violation]:

@@ -118,6 +118,10 @@ class Pulled:
     units_per_file: int = 1 << 30
     memory_bytes: int = 24 << 30
     suggest_slave: bool = False
+    from_memory: tuple[int, int] = (32, 256 * 1024)
+    from_disk: tuple[int, int] = (8, 64 * 1024)
+    """Messages and bytes that one read gives at most."""
+    units_at_once: int = 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +290,8 @@ class Readout:
     queues: Mapping[tuple[str, int], Queue] = field(default_factory=dict)
     by_key: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """(topic, key) -> physical offsets that the query found."""
-    by_key_around: Mapping[tuple[str, str, int], tuple[int, ...]] = field(default_factory=dict)
-    """(topic, key, time) -> what the query found within a second of the time."""
+    by_key_between: Mapping[tuple[str, str, int, int], tuple[int, ...]] = field(default_factory=dict)
+    """(topic, key, begin, end) -> what the query found of messages stored in that time, both ends included."""
     newest_by_key: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
     """(topic, key) -> what a query for one message found."""
     by_offset: Mapping[int, bool] = field(default_factory=dict)
@@ -298,6 +302,8 @@ class Readout:
     """The transient pool shows a message only when it was handed to the file; memory holds what is behind `log_max`."""
     is_full: bool = True
     """Whether everything in the log is dispatched, so that queues and index must be complete."""
+    outside: tuple[str, ...] = ()
+    """What was answered to questions about places that are outside of the log or of a queue, if it was wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +322,22 @@ class Replicated:
     slave: Readout
     with_queues: bool
     """Whether the queues can be compared: no topic was deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """A slave that had got the log up to some point became the master and took messages of its own."""
+
+    master: Readout
+    arrived_to: int
+    """How much of the log it had."""
+    sent: tuple[Sent, ...]
+    """Its own messages."""
+    slave: Readout
+    restarted: Readout
+    """The same after a stop and a start."""
+    with_queues: bool
+    """Whether the queues can be judged: no topic was deleted."""
 
 
 Observation = (
@@ -342,4 +364,5 @@ Observation = (
     | Readout
     | Recovered
     | Replicated
+    | Promoted
 )

@@ -66,7 +66,7 @@ def readout(*numbers: int) -> Readout:
         log_fault="",
         queues={("t", 0): queue},
         by_key={("t", "k"): tuple(r.physical_offset for r in records)},
-        by_key_around={("t", "k", r.store_ms): (r.physical_offset,) for r in records},
+        by_key_between={("t", "k", r.store_ms, r.store_ms): (r.physical_offset,) for r in records},
         by_offset={r.physical_offset: True for r in records},
     )
 
@@ -174,7 +174,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("a stranger", [*TWO, replace(READ, by_key={("t", "k"): (0, 100, 200)})]),
         ("an old one as newest", [*TWO, replace(READ, newest_by_key={("t", "k"): (0,)})]),
         ("twice", [*TWO, replace(READ, by_key={("t", "k"): (0, 100, 100)})]),
-        ("not found at its time", [*TWO, replace(READ, by_key_around={("t", "k", 10): ()})]),
+        ("not found at its time", [*TWO, replace(READ, by_key_between={("t", "k", 10, 10): ()})]),
     ],
     "RecoveryIdempotent": [("another outcome", [*TWO, Recovered(READ, replace(READ, log_max=100))])],
     "NeverServeUnflushed": [("not durable", [*TWO, ServeMessage(record(0), "t", 0, 0, False, True)])],

@@ -36,7 +36,8 @@ def faults(contents: Mapping[str, bytes], setting: Setting, deleted_to: Mapping[
         is_due = record.has_queue_unit and record.physical_offset >= deleted_to.get(record.topic, 0)
         if is_due and record.physical_offset not in named:
             yield f"the record at {record.physical_offset} has no unit"
-    yield from _index_faults(contents, setting, records, log_min)
+    if setting.index:
+        yield from _index_faults(contents, setting, records, log_min)
 
 
 def _int(data: bytes, at: int, length: int) -> int:

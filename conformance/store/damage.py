@@ -53,8 +53,10 @@ def stray_file(disk: SimulatedDisk, setting: Setting, where: str) -> str | None:
         case "queue text":
             directories = raw.queue_directories(disk.contents())
             path = f"{directories[0]}/{10**19:020}" if directories else f"{raw.LOG}/{10**19:020}"
-        case _:
+        case _ if setting.index:
             path = "index/20200101000000000"
+        case _:
+            return None
     disk.put_contents({path: b"notes"})
     return path
 

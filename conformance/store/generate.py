@@ -7,7 +7,7 @@ weights are chosen so that a history of some forty steps has several lives, file
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, get_args
 
 from conformance.store import history as h
 from refmq.sim.choice import Choose, seeded
@@ -18,6 +18,8 @@ LEAVES: Final = (8, 7, 9, 0, 1, 20, 100, 16)
 """Bytes left in the log file behind a fitted record. 8 is the least that a file may keep."""
 WAITS_MS: Final = (1, 0, 10, 500, 1000, 3000, 10_000, 60_000, -1, -1000, -100_000)
 MAINTAIN_MS: Final = (60_000, 0, 500, 1000, 10_000, 200)
+PROPERTIES: Final = (32_767, 32_766, 32_768, 200)
+"""Bytes of properties; a record holds 32767."""
 EFFECTS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40)
 LEVELS: Final = (1, 2, 18, 99)
 HOURS: Final = (4, 5, 3, None)
@@ -43,6 +45,11 @@ def setting(choose: Choose) -> h.Setting:
         ext_file_bytes=(256, 64, 100)[choose(3)],
         store_ipv6=choose(5) == 4,
         memory_bytes=(24 << 30, 2000)[choose(4) == 3],
+        piece_bytes=(1 << 20, 400, 100, 20)[choose(4)],
+        files_max=(10, 1, 2)[choose(3)],
+        few=choose(3) == 2,
+        index=choose(12) < 11,
+        message_bytes_max=(4 << 20, 420)[choose(6) == 5],
     )
 
 
@@ -63,7 +70,7 @@ def append_message(choose: Choose) -> h.AppendMessage:
         return h.AppendMessage(topic=choose(2), queue=choose(2), body_bytes=(150, 300)[choose(2)])
     fitted = choose(4) == 3
     return h.AppendMessage(
-        topic=choose(3),
+        topic=choose(3) if choose(25) < 24 else 3,
         queue=choose(2),
         body_bytes=pick(choose, BODIES[:-1]) if choose(20) < 19 else BODIES[-1],
         keys=tuple(choose(4) for _ in range(choose(3))),
@@ -72,6 +79,25 @@ def append_message(choose: Choose) -> h.AppendMessage:
         level=pick(choose, LEVELS),
         leave=pick(choose, LEAVES) if fitted else None,
         early=choose(8) == 7,
+        properties_bytes=pick(choose, PROPERTIES) if choose(30) == 29 else 0,
+        ends_with_zero=choose(20) == 19,
+    )
+
+
+def append_illegal(choose: Choose) -> h.AppendIllegal:
+    kinds = get_args(h.Illegal)
+    return h.AppendIllegal(kinds[choose(len(kinds))])
+
+
+def replicate(choose: Choose) -> h.Replicate:
+    def death() -> tuple[h.Crash, int, tuple[int, ...]]:
+        return ("process", "power")[choose(2)], choose(30), survivors(choose)
+
+    return h.Replicate(
+        piece_bytes=(333, 50, 1000)[choose(3)],
+        deaths=tuple(death() for _ in range((0, 1, 2)[choose(3)])),
+        percent=100 - choose(101) if choose(2) else 100,
+        dispatch_every=(1, 3, 1000)[choose(3)],
     )
 
 
@@ -127,6 +153,7 @@ Make = Callable[[Choose], h.Step]
 RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (30, append_message),
     (6, append_batch),
+    (1, append_illegal),
     (8, lambda _: h.FlushLog()),
     (10, dispatch_message),
     (6, lambda choose: h.Maintain(pick(choose, MAINTAIN_MS))),
@@ -141,6 +168,7 @@ RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (6, power_loss),
     (1, lambda _: h.FailFlush()),
     (2, lambda choose: h.FillDisk(choose(12))),
+    (1, replicate),
     (1, lambda _: h.SecondProcess()),
     (3, lambda choose: h.SaveConfig(choose(3))),
     (4, lambda choose: h.Meanwhile(choose(6), choose(3), choose(2), choose(2) == 1)),

@@ -34,6 +34,29 @@ class Setting:
     """Whether the broker's own address, which every record holds, has 16 bytes."""
     memory_bytes: int = 24 << 30
     """Of the machine. What is further behind than 40 % of it is read from the disk, and less of it at once."""
+    piece_bytes: int = 1 << 20
+    """How much an engine reads and writes at once at most, if it can be told: every seam of its loops is met."""
+    files_max: int = 10
+    """Files of the log that one cleaning may remove."""
+    few: bool = False
+    """One read of a queue gives few messages, and looks at few."""
+    index: bool = True
+    message_bytes_max: int = 4 << 20
+
+    @property
+    def from_memory(self) -> tuple[int, int]:
+        """Messages and bytes that one read gives at most, of messages that are in memory."""
+        return (3, 900) if self.few else (32, 256 * 1024)
+
+    @property
+    def from_disk(self) -> tuple[int, int]:
+        """The same of messages that are not."""
+        return (2, 500) if self.few else (8, 64 * 1024)
+
+    @property
+    def units_at_once(self) -> int:
+        """Units of a queue that one read looks at, unless more messages are wanted."""
+        return 5 if self.few else 800
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +74,10 @@ class AppendMessage:
     """Not None: the body is made as long as it takes to leave so many bytes of the present log file."""
     early: bool = False
     """With sync flush: the producer is answered without waiting for a flush."""
+    properties_bytes: int = 0
+    """One more property makes the properties as long as this. More than 32767 do not fit a record."""
+    ends_with_zero: bool = False
+    """The last property ends with a zero byte, as a torn record would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +90,29 @@ class AppendBatch:
     key: int = 0
     filler: int = 0
     """Bytes of one more property in every member and in the batch. Twice 20,000 do not fit a record."""
+
+
+Illegal = Literal[
+    "no topic",
+    "topic with a slash",
+    "topic of two dots",
+    "topic with a zero",
+    "topic of 128 bytes",
+    "negative queue",
+    "queue of 33 bits",
+    "batch that ends early",
+    "empty batch",
+    "batch with a delay",
+    "batch in a transaction",
+    "batch of a negative queue",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendIllegal:
+    """A producer sends what no store may take."""
+
+    how: Illegal = "no topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +243,19 @@ class FillDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class Replicate:
+    """A slave gets the log in pieces, dies now and then, and goes on. It may be made the master before it has all."""
+
+    piece_bytes: int = 333
+    deaths: tuple[tuple[Crash, int, tuple[int, ...]], ...] = ()
+    """For each: how it dies, at which of its effects, and what then survives."""
+    percent: int = 100
+    """How much of the log it gets. With less than all it becomes the master and takes messages of its own."""
+    dispatch_every: int = 1
+    """After so many pieces it gives its records their units."""
+
+
+@dataclass(frozen=True, slots=True)
 class SecondProcess:
     """Somebody starts a second store on the directory of the running one."""
 
@@ -206,7 +269,7 @@ class SaveConfig:
 
 @dataclass(frozen=True, slots=True)
 class DamageRecord:
-    """After a clean stop a byte of a record changes, the store is started, and then the byte is put right again."""
+    """After a clean stop a byte of a record changes in a copy of the store, and the copy is started."""
 
     record: int = 0
     byte: int = 0
@@ -244,6 +307,7 @@ class LoseDerived:
 Step = (
     AppendMessage
     | AppendBatch
+    | AppendIllegal
     | FlushLog
     | DispatchMessage
     | Maintain
@@ -260,6 +324,7 @@ Step = (
     | FailFlush
     | Meanwhile
     | FillDisk
+    | Replicate
     | SecondProcess
     | SaveConfig
     | DamageRecord
@@ -274,6 +339,7 @@ STEPS: Final[dict[str, type[Step]]] = {
     for kind in (
         AppendMessage,
         AppendBatch,
+        AppendIllegal,
         FlushLog,
         DispatchMessage,
         Maintain,
@@ -290,6 +356,7 @@ STEPS: Final[dict[str, type[Step]]] = {
         FailFlush,
         Meanwhile,
         FillDisk,
+        Replicate,
         SecondProcess,
         SaveConfig,
         DamageRecord,

@@ -7,11 +7,11 @@ finds strangers. `polygenelubricants` hashes to -2^31, whose absolute value does
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from conformance.oracles.store_events import Sent
-from conformance.store.history import AppendBatch, AppendMessage
+from conformance.store.history import AppendBatch, AppendIllegal, AppendMessage, Setting
 from conformance.store.record import (
     BLANK_BYTES,
     COMMIT,
@@ -25,7 +25,7 @@ from conformance.store.record import (
 from refmq.model.ids import HostAddress, TimestampMs
 from refmq.store import BatchToStore, MessageToStore, PutResult
 
-TOPICS: Final = ("Aa", "BB", "t")
+TOPICS: Final = ("Aa", "BB", "t", "x" * 127)
 QUEUES: Final = (0, 1, 7)
 KEYS: Final = ("Aa", "BB", "polygenelubricants", "k")
 TAGS: Final = ("", "TagA", "polygenelubricants", "Aa", "BB")
@@ -46,6 +46,8 @@ EXT_END_BYTES: Final = 4
 """Of a unit of the extension, and what every file of it keeps free."""
 TRANSACTIONS: Final = {"plain": 0, "delayed": 0, "prepared": PREPARED, "commit": COMMIT, "rollback": ROLLBACK}
 
+EXTRA_BYTES_MAX: Final = 64 * 1024
+"""What a record may have beside the largest message."""
 BODY_BYTES_MIN: Final = 4
 BODY_BYTES_MAX: Final = 3000
 HOST: Final = HostAddress(bytes([127, 0, 0, 1]), 10911)
@@ -62,7 +64,7 @@ def born_host(number: int) -> HostAddress:
 def record_bytes(sent: Sent) -> int:
     """The size of the record of a message."""
     hosts = len(sent.born_host) + len(sent.store_host) - 2 * IPV4_HOST_BYTES
-    return FIXED_BYTES + hosts + len(sent.body) + len(sent.topic) + len(wire(sent.properties))
+    return FIXED_BYTES + hosts + len(sent.body) + len(sent.topic) + len(wire(sent.properties)) + ends_with_zero(sent)
 
 
 def host_bytes(host: HostAddress) -> bytes:
@@ -79,10 +81,19 @@ def ids(result: PutResult, sent: tuple[Sent, ...]) -> str:
     return ",".join(found)
 
 
-def is_legal(sent: tuple[Sent, ...], log_file_bytes: int) -> bool:
+def is_legal(to_send: ToSend, setting: Setting) -> bool:
     """Whether a store has to accept these messages: together they fit a file, and every text its length field."""
-    fits = sum(map(record_bytes, sent)) + BLANK_BYTES <= log_file_bytes
-    return fits and all(len(wire(each.properties)) < 1 << 15 for each in sent)
+    sent, message = to_send.sent, to_send.message
+    size = sum(map(record_bytes, sent))
+    payload = message.body if isinstance(message, MessageToStore) else message.messages
+    fits = size + BLANK_BYTES <= setting.log_file_bytes and size <= setting.message_bytes_max + EXTRA_BYTES_MAX
+    texts_fit = all(len(wire(each.properties)) + ends_with_zero(each) < 1 << 15 for each in sent)
+    return fits and texts_fit and len(payload) <= setting.message_bytes_max
+
+
+def ends_with_zero(sent: Sent) -> bool:
+    """Whether the properties end with a zero byte: a store puts a separator behind it."""
+    return wire(sent.properties).endswith(b"\0")
 
 
 def flags(number: int) -> int:
@@ -158,6 +169,11 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int, host: Ho
         properties.append(("TAGS", tag))
     if step.keys:
         properties.append(("KEYS", " ".join(KEYS[key % len(KEYS)] for key in step.keys)))
+    if step.properties_bytes:
+        rest = step.properties_bytes - len(wire((*properties, ("more", ""))))
+        properties.append(("more", "y" * max(0, rest)))
+    if step.ends_with_zero and step.kind != "delayed":
+        properties.append(("zz", "\0"))
     # A prepared or rolled back message is not delayed, whatever the caller says.
     level = step.level if step.kind in ("delayed", "prepared", "rollback") else 0
     delay_ms = -1
@@ -260,3 +276,31 @@ def batch(step: AppendBatch, number: int, now_ms: int, host: HostAddress = HOST)
         reconsume_times=number % 4,
     )
     return ToSend(message, tuple(sent))
+
+
+ILLEGAL: Final[dict[str, dict[str, Any]]] = {
+    "no topic": {"topic": ""},
+    "topic with a slash": {"topic": "a/b"},
+    "topic of two dots": {"topic": ".."},
+    "topic with a zero": {"topic": "a\0"},
+    "topic of 128 bytes": {"topic": "x" * 128},
+    "negative queue": {"queue_id": -1},
+    "queue of 33 bits": {"queue_id": 1 << 32},
+    "empty batch": {"messages": b""},
+    "batch with a delay": {"delay_level": 1},
+    "batch in a transaction": {"sys_flag": PREPARED},
+    "batch of a negative queue": {"queue_id": -1},
+}
+"""What is wrong with a message or a batch that is legal otherwise."""
+
+
+def illegal(step: AppendIllegal, number: int, now_ms: int) -> MessageToStore | BatchToStore:
+    """What no store may take."""
+    if "batch" not in step.how:
+        single = one(AppendMessage(), number, now_ms, 1 << 20).message
+        assert isinstance(single, MessageToStore)
+        return replace(single, **ILLEGAL[step.how])
+    several = batch(AppendBatch(), number, now_ms).message
+    assert isinstance(several, BatchToStore)
+    wrong = ILLEGAL.get(step.how, {"messages": several.messages[:-1]})
+    return replace(several, **wrong)

@@ -116,7 +116,7 @@ def checkpoint(disk: SimulatedDisk, setting: Setting, deleted_to: Mapping[str, i
             and r.physical_offset >= deleted_to.get(r.topic, 0)
             and not has_unit(worst, r, setting.queue_file_units * UNIT_BYTES)
         ),
-        missing_in_index=_places(r for r in written if not is_indexed(pairs, r)),
+        missing_in_index=_places(r for r in written if setting.index and not is_indexed(pairs, r)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from conformance.oracles.store_events import Queue, Readout, Unit
@@ -17,12 +18,12 @@ SECOND_MS: Final = 1000
 
 
 def read_everything(
-    store: MessageStore, log_file_bytes: int, *, is_full: bool, hides_unwritten: bool = False
+    store: MessageStore, log_file_bytes: int, *, is_full: bool, hides_unwritten: bool = False, has_index: bool = True
 ) -> Readout:
     """All records, queues, keys and times."""
     raw, log_end, log_fault = _log(store, log_file_bytes)
     records = tuple(record for record, _ in raw)
-    by_key, by_key_around, newest_by_key = _keys(store, records)
+    by_key, by_key_between, newest_by_key = _keys(store, records) if has_index else ({}, {}, {})
     index = store.query_by_key("", "", 1, TimestampMs(0), END_OF_TIME_MS)
     return Readout(
         log_min=store.log_min,
@@ -34,17 +35,40 @@ def read_everything(
         log_fault=log_fault,
         queues={(queue.topic, queue.queue_id): _queue(store, queue.topic, queue.queue_id) for queue in store.queues()},
         by_key=by_key,
-        by_key_around=by_key_around,
+        by_key_between=by_key_between,
         newest_by_key=newest_by_key,
         by_offset={
             record.physical_offset: store.message_at(PhysicalOffset(record.physical_offset)) == data
             and store.message_at(PhysicalOffset(record.physical_offset + 1)) is None
             for record, data in raw
         },
-        index_last=(index.index_last_update_ms, index.index_last_update_offset),
+        index_last=(index.index_last_update_ms, index.index_last_update_offset) if has_index else None,
         hides_unwritten=hides_unwritten,
         is_full=is_full,
+        outside=tuple(_outside(store)),
     )
+
+
+def _outside(store: MessageStore) -> Iterator[str]:
+    """Questions about what is not there, and wrong answers to them."""
+    log_min, log_max = int(store.log_min), int(store.log_max)
+    for at in (-1, log_min - 1, log_max, log_max + 1000):
+        offset = PhysicalOffset(at)
+        if store.message_at(offset) is not None or store.read_log(offset, 1) is not None:
+            yield f"something is read at {at} of a log from {log_min} to {log_max}"
+    nobody = ("nobody", 0)
+    unknown = (*(store.offset_by_time(*nobody, TimestampMs(1), each) for each in Boundary),)
+    if (store.min_offset(*nobody), store.max_offset(*nobody), *unknown) != (0,) * (2 + len(unknown)):
+        yield "a queue that does not exist has offsets"
+    if store.store_time(*nobody, QueueOffset(0)) != -1 or store.units(*nobody, QueueOffset(0), 1):
+        yield "a queue that does not exist has units"
+    for queue in store.queues():
+        name = (queue.topic, queue.queue_id)
+        first, end = store.min_offset(*name), store.max_offset(*name)
+        if store.store_time(*name, end) != -1 or store.store_time(*name, QueueOffset(-1)) != -1:
+            yield f"{name} has store times outside of [{first}, {end})"
+        if store.units(*name, end, 1) or store.units(*name, QueueOffset(first - 1), 1):
+            yield f"{name} has units outside of [{first}, {end})"
 
 
 def _log(store: MessageStore, log_file_bytes: int) -> tuple[list[tuple[Record, bytes]], int, str]:
@@ -103,7 +127,7 @@ def _queue(store: MessageStore, topic: str, queue_id: int) -> Queue:
         at = result.next_offset
     times = sorted({record.store_ms for record in served if isinstance(record, Record)})
     searches = []
-    for at_ms in sorted({near for time in times for near in (time - 1, time, time + 1)}):
+    for at_ms in sorted({0, END_OF_TIME_MS, *(near for time in times for near in (time - 1, time, time + 1))}):
         for boundary in Boundary:
             found = store.offset_by_time(topic, queue_id, TimestampMs(at_ms), boundary)
             searches.append((at_ms, boundary.value, int(found)))
@@ -117,13 +141,26 @@ def decoded(data: bytes) -> Record | str:
     return "a blank" if record is None else record
 
 
+def _span(number: int, at_ms: int) -> tuple[int, int]:
+    """A span of time with an end at, or next to, the time of a message."""
+    return (
+        (at_ms - SECOND_MS, at_ms + SECOND_MS),
+        (at_ms, at_ms),
+        (at_ms + 1, END_OF_TIME_MS),
+        (0, at_ms - 1),
+        (at_ms, END_OF_TIME_MS),
+        (0, at_ms),
+        (at_ms - 1, at_ms - 1),
+    )[number % 7]
+
+
 _ByKey = dict[tuple[str, str], tuple[int, ...]]
 
 
 def _keys(
     store: MessageStore, records: tuple[Record, ...]
-) -> tuple[_ByKey, dict[tuple[str, str, int], tuple[int, ...]], _ByKey]:
-    """What queries find: without limits, within a second of a message's time, and for one message only."""
+) -> tuple[_ByKey, dict[tuple[str, str, int, int], tuple[int, ...]], _ByKey]:
+    """What queries find: without limits, in a span of time, and for one message only."""
 
     def query(topic: str, key: str, begin_ms: int, end_ms: int, count_max: int = 64) -> tuple[int, ...]:
         result = store.query_by_key(topic, key, count_max, TimestampMs(begin_ms), TimestampMs(end_ms))
@@ -131,9 +168,10 @@ def _keys(
 
     having = Counter((record.topic, key) for record in records for key in set(record.keys))
     pairs = sorted(having)
-    around = sorted({(record.topic, key, record.store_ms) for record in records for key in record.keys})
+    moments = sorted({(record.topic, key, record.store_ms) for record in records for key in record.keys})
+    spans = [(topic, key, *_span(number, at_ms)) for number, (topic, key, at_ms) in enumerate(moments)]
     return (
         {(topic, key): query(topic, key, 0, END_OF_TIME_MS) for topic, key in pairs},
-        {(topic, key, at_ms): query(topic, key, at_ms - SECOND_MS, at_ms + SECOND_MS) for topic, key, at_ms in around},
+        {span: query(*span) for span in spans},
         {(topic, key): query(topic, key, 0, END_OF_TIME_MS, 1) for topic, key in pairs if having[topic, key] > 1},
     )

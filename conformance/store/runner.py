@@ -1,14 +1,9 @@
-"""Takes the steps of a history one by one, on the simulated disk, and writes down what can be observed.
-
-The store runs without an event loop: the simulated disk never makes a flush wait, so a coroutine of the store runs
-to its end when it is driven once.
-"""
+"""Takes the steps of a history one by one, on the simulated disk, and writes down what can be observed."""
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field
+from typing import Final
 
 from conformance.base import Violation
 from conformance.engines import StoreEngine, store_engine
@@ -17,8 +12,11 @@ from conformance.oracles.store import judge
 from conformance.store import at_rest, damage, messages, raw
 from conformance.store import history as h
 from conformance.store.damage import ABORT, CHECKPOINT
+from conformance.store.drive import drive
+from conformance.store.flush_rules import QUEUE_THOROUGH_MS, FlushRules
 from conformance.store.readout import ALL, decoded, read_everything
 from conformance.store.record import Record
+from conformance.store.replica import replicate
 from conformance.store.serving import serve
 from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse, StrayFile
 from refmq.model.ids import PhysicalOffset, TimestampMs
@@ -27,18 +25,8 @@ from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
 from refmq.store import Dispatched, MessageStore, MessageToStore, PutResult, PutStatus
 from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
 
-T = TypeVar("T")
-
 BEGIN_MS: Final = 1_700_000_000_000
 RESERVED_MS: Final = 72 * 3600 * 1000
-FILES_MAX: Final = 10
-LOG_THOROUGH_MS: Final = 10_000
-QUEUE_THOROUGH_MS: Final = 60_000
-"""After so long everything is flushed, whatever the number of its pages."""
-BODY_AT: Final = 72
-"""Where the body of a record begins, without its two hosts."""
-PIECE_BYTES: Final = 333
-"""What a slave is sent at once: records arrive in halves."""
 DELETE_HOUR: Final = 4
 CAPACITY_BYTES: Final = 1 << 40
 FULL_PERCENT: Final = 90
@@ -48,17 +36,6 @@ AT_REST: Final = ("commitlog", "consumequeue", "consumequeue_ext", "index", CHEC
 CONFIG: Final = "config/delayOffset.json"
 _MAY_FAIL: Final = (h.FlushLog, h.Maintain, h.StopStore, h.ExpireFile, h.CleanQueues, h.DispatchMessage, h.SaveConfig)
 """Steps that a full or failing disk may stop."""
-
-
-def drive(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    coroutine.close()
-    raise AssertionError("the store waited for something that is not its disk")
 
 
 @dataclass
@@ -94,10 +71,13 @@ class Runner:
         self._clock_was_set_back = False
         self._used_percent = 0
         """How full the disk was when somebody last looked."""
+        self._may_lack_room = False
+        """Whether somebody wrote to a disk that was nearly full, and was possibly stopped by it."""
         self._is_at_rest = False
         """Whether the last life ended with a clean stop, and nothing was done to the files since."""
-        self._at_start: seen.Readout | None = None
-        """Everything that the present life found when it began."""
+        self._rules: FlushRules | None = None
+        """When the log has to be flushed; None when something has come in between."""
+        self._appended_to = 0
         self._host = messages.HOST_IPV6 if self.setting.store_ipv6 else messages.HOST
         self._start(h.StartStore())
 
@@ -133,11 +113,7 @@ class Runner:
         self.take(h.ReadEverything())
         self.take(h.StopStore())
         self.take(h.StartStore())
-        if self.store is not None:
-            try:
-                self._replicate(self.store)
-            except Exception as error:  # as in `take`
-                self._see(seen.Failed("replicate", f"{type(error).__name__}: {error}"))
+        self.take(h.Replicate())
         return judge(self.observations)
 
     def _take(self, step: h.Step) -> None:
@@ -171,6 +147,8 @@ class Runner:
                 self._put(store, messages.one(step, self.numbers, self.now_ms, room, self._host), early=step.early)
             case h.AppendBatch():
                 self._put(store, messages.batch(step, self.numbers, self.now_ms, self._host), early=False)
+            case h.AppendIllegal():
+                self._put_illegal(store, step)
             case h.FlushLog():
                 self._flush(store)
             case h.DispatchMessage(count):
@@ -190,8 +168,9 @@ class Runner:
                 name = messages.TOPICS[topic % len(messages.TOPICS)]
                 end = int(store.log_max)
                 self._deleted_to[name] = end
+                self._rules = None  # the queues are flushed before their time
+                self._see(seen.DeleteTopic(name, end))  # before: it may die half way
                 store.delete_topic(name)
-                self._see(seen.DeleteTopic(name, end))
             case h.StopStore():
                 self._meanwhile = None  # nothing is sent to a store that is being stopped
                 drive(store.stop(TimestampMs(self.now_ms)))
@@ -203,6 +182,8 @@ class Runner:
                 self.disk = self.disk.after_process_crash()  # a new process, with nothing lost
             case h.Meanwhile(flushes):
                 self._meanwhile, self._flushes_left = step, flushes
+            case h.Replicate():
+                self._replicate(step, store)
             case h.SecondProcess():
                 self._second_process()
             case h.SaveConfig(value):
@@ -215,24 +196,40 @@ class Runner:
                 pass
 
     def _maintain(self, store: MessageStore, after_ms: int) -> None:
-        written, dispatched = store.log_max, store.dispatched_to
+        flushed, dispatched, faults = store.flushed_to, store.dispatched_to, len(self.disk.happened)
+        is_disturbed = self._meanwhile is not None
         drive(store.maintain(TimestampMs(self.now_ms)))
         was_set_back, self._clock_was_set_back = self._clock_was_set_back, False
-        if not store.accepts_puts or was_set_back:
-            return  # the disk is full, or a flush has failed; or nobody knows how much time has passed
-        if after_ms >= LOG_THOROUGH_MS and store.flushed_to < written:
-            self._see(seen.Failed("maintain", f"after {after_ms} ms only {store.flushed_to} is flushed"))
+        if not store.accepts_puts or faults < len(self.disk.happened) or is_disturbed:
+            self._rules = None  # the disk is full, or a flush has failed: it tries again when it can
+        if not store.accepts_puts:
+            return
+        self._judge_maintain(store, flushed)
+        if was_set_back:
+            return  # nobody knows how much time has passed
         if after_ms >= QUEUE_THOROUGH_MS and not self._is_lied_to:
             lost = raw.checkpoint(self.disk, self.setting, self._deleted_to).missing_in_queues
             behind = [offset for _, offset in lost if offset < dispatched]
             if behind:
                 self._see(seen.Failed("maintain", f"after {after_ms} ms the units of {behind} are not durable"))
 
+    def _judge_maintain(self, store: MessageStore, flushed: int) -> None:
+        """The log is flushed when its rules say so, and otherwise not."""
+        rules = self._rules
+        if rules is None or self.setting.sync_flush:
+            return
+        if self.setting.transient_pool and rules.commits(self.now_ms) and store.log_max < self._appended_to:
+            self._see(seen.Failed("maintain", f"only {store.log_max} of {self._appended_to} left the transient pool"))
+        expected = store.log_max if rules.flushes(self.now_ms, flushed, store.log_max) else flushed
+        if store.flushed_to != expected:
+            self._see(seen.Failed("maintain", f"the log is flushed to {store.flushed_to} instead of {expected}"))
+
     def _dispatch(self, store: MessageStore, count: int) -> None:
         """Whoever waits for messages is told of each one, in order."""
         at = begin = store.dispatched_to
         faults = len(self.disk.happened)
         told = store.dispatch(count)
+        self._may_lack_room = False
         expected = []
         while at < store.dispatched_to:
             data = store.message_at(at)
@@ -249,25 +246,32 @@ class Runner:
         if len(told) > count or [_told(each) for each in told] != [_to_tell(record) for record in expected]:
             self._see(seen.Failed("dispatch", f"from {begin} on {told} were dispatched instead of {expected}"))
 
-    def _replicate(self, store: MessageStore) -> None:
-        """A slave gets the log in pieces and makes its own queues and index of it."""
-        master = self._at_start
-        assert master is not None, "the store has just been started"
+    def _replicate(self, step: h.Replicate, store: MessageStore) -> None:
+        master = self._readout(store, is_full=True)
         if master.log_fault or master.dispatched_to < master.log_max:
             return
-        disk = SimulatedDisk(clock=lambda: TimestampMs(self.now_ms), page_bytes=self.setting.page_bytes)
-        slave = self.engine.open_store(disk, replace(self.setting, transient_pool=False))
-        drive(slave.start(TimestampMs(self.now_ms)))
-        slave.set_slave(True)
-        at = store.log_min
-        while (piece := store.read_log(at, PIECE_BYTES)) is not None:
-            slave.append_log(piece)
-            at = PhysicalOffset(at + len(piece.data))
-            slave.dispatch(ALL)
-        drive(slave.flush())
-        slave.dispatch(ALL)
         with_queues = not self._deleted_to
-        self._see(seen.Replicated(master, self._readout(slave, is_full=True), with_queues))
+        self.observations.extend(
+            replicate(
+                step,
+                store,
+                master,
+                self.engine,
+                self.setting,
+                now_ms=self.now_ms,
+                number=1_000_000,
+                with_queues=with_queues,
+            )
+        )
+
+    def _put_illegal(self, store: MessageStore, step: h.AppendIllegal) -> None:
+        message = messages.illegal(step, self.numbers, self.now_ms)
+        before, accepts = store.log_max, store.accepts_puts
+        now_ms = TimestampMs(self.now_ms)
+        result = store.put(message, now_ms) if isinstance(message, MessageToStore) else store.put_batch(message, now_ms)
+        expected = PutStatus.MESSAGE_ILLEGAL if accepts else PutStatus.SERVICE_NOT_AVAILABLE
+        if result.status is not expected or store.log_max != before:
+            self._see(seen.Failed("put", f"{result.status.name} for a message with {step.how}"))
 
     def _put(self, store: MessageStore, to_send: messages.ToSend, *, early: bool) -> None:
         self.numbers += len(to_send.sent)
@@ -280,10 +284,13 @@ class Runner:
         if not result.status.is_stored:
             for sent in to_send.sent:
                 self._see(seen.Refused(sent.number, result.status.name))
-            is_legal = messages.is_legal(to_send.sent, self.setting.log_file_bytes)
-            if is_legal and accepts and faults == len(self.disk.happened):
+            is_legal = messages.is_legal(to_send, self.setting)
+            has_room = self.disk.capacity_bytes == CAPACITY_BYTES
+            if is_legal and accepts and has_room and faults == len(self.disk.happened):
                 self._see(seen.Failed("put", f"{result.status.name} for a message that can be stored"))
             return
+        if not messages.is_legal(to_send, self.setting):
+            self._see(seen.Failed("put", "a message that fits no record was stored"))
         physical_offset, queue_offset = int(result.physical_offset), int(result.queue_offset)
         for sent in to_send.sent:
             size = messages.record_bytes(sent)
@@ -296,6 +303,7 @@ class Runner:
             self._see(seen.Failed("put", f"{result} instead of {expected}"))
         if result.size_bytes != physical_offset - result.physical_offset:
             self._see(seen.Failed("put", f"a result of {result.size_bytes} bytes"))
+        self._appended_to = max(self._appended_to, int(result.durable_at))
         self._waiting.append((result, tuple(sent.number for sent in to_send.sent)))
         if early or not self.setting.sync_flush:
             self._answer(store)
@@ -309,6 +317,7 @@ class Runner:
         if self._flushes_left >= 0:
             return
         self._meanwhile = None
+        self._may_lack_room |= self.disk.capacity_bytes != CAPACITY_BYTES
         message = h.AppendMessage(step.topic, step.queue)
         room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
         self._put(self.store, messages.one(message, self.numbers, self.now_ms, room, self._host), early=False)
@@ -317,14 +326,18 @@ class Runner:
             self._serve(h.ServeMessage(step.topic, step.queue), self.store)
 
     def _flush(self, store: MessageStore) -> None:
+        covered = max((int(result.durable_at) for result, _ in self._waiting), default=0)
         drive(store.flush())
         self._note_progress()
-        self._answer(store)
+        self._answer(store, covered)
 
-    def _answer(self, store: MessageStore) -> None:
-        """Every waiting producer is told what may be told."""
+    def _answer(self, store: MessageStore, covered: int = 0) -> None:
+        """Every waiting producer is told what may be told. `covered` is how far a flush had to go, if there was one."""
         for result, numbers in self._waiting:
             status = store.ack_put(result)
+            is_safe = not self.setting.sync_flush or result.durable_at <= max(covered, store.flushed_to)
+            if is_safe and status is not PutStatus.PUT_OK and store.accepts_puts:
+                self._see(seen.Failed("ack_put", f"{status.name} for {result}, flushed to {store.flushed_to}"))
             if status is PutStatus.PUT_OK:
                 for number in numbers:
                     self._see(seen.AckPut(number, promises_power=self.setting.sync_flush))
@@ -357,7 +370,7 @@ class Runner:
                     forced=step.used_percent > 85,
                     allowed=due,
                     required=due,
-                    files_max=FILES_MAX,
+                    files_max=self.setting.files_max,
                     interrupted=removed < 0,
                     safe_to=int(min(store.dispatched_to, store.flushed_to)),
                     safe_before=safe_before,
@@ -429,6 +442,8 @@ class Runner:
             return
         self.store = store
         self._used_percent = 0
+        self._may_lack_room = False
+        self._rules, self._appended_to = FlushRules.since(self.now_ms), 0
         self._is_at_rest = False
         self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched))
         if ABORT not in raw.worst_case(self.disk):
@@ -437,7 +452,7 @@ class Runner:
         self._see(seen.ConfigRead(int(config) if config is not None else -1))
         self._flushed_to = -1
         self._note_progress()
-        readout = self._at_start = self._readout(store, is_full=True)
+        readout = self._readout(store, is_full=True)
         self._see(readout)
         if undisturbed is not None:
             self._see(seen.Recovered(undisturbed, readout))
@@ -471,7 +486,13 @@ class Runner:
 
     def _readout(self, store: MessageStore, *, is_full: bool) -> seen.Readout:
         hides = self.setting.transient_pool and not is_full
-        return read_everything(store, self.setting.log_file_bytes, is_full=is_full, hides_unwritten=hides)
+        return read_everything(
+            store,
+            self.setting.log_file_bytes,
+            is_full=is_full,
+            hides_unwritten=hides,
+            has_index=self.setting.index,
+        )
 
     def _cannot_start(self, error: Exception) -> None:
         self.is_broken = True
@@ -504,21 +525,32 @@ class Runner:
 
     def _damage_record(self, step: h.DamageRecord) -> None:
         """A record that was durable is damaged and others follow. A start may refuse, or overlook it; it may not drop
-        what follows. The byte is put right again before anything else happens."""
+        what follows."""
         records = raw.log_records(self.disk.contents())
         if not self._is_at_rest or len(records) < 2:
             return
         record = records[step.record % (len(records) - 1)]
         base = record.physical_offset // self.setting.log_file_bytes * self.setting.log_file_bytes
-        path, at = f"{raw.LOG}/{base:020}", record.physical_offset - base
-        at += BODY_AT + len(record.born_host) + len(record.store_host) + step.byte % len(record.body)
-        damage.flip_byte(self.disk, path, at)
-        self._see(seen.Damaged("DamageRecord"))
-        self._must_be_refused(DamagedLog, "", may_start=True)
-        damage.flip_byte(self.disk, path, at)
-        self._is_at_rest = False
+        copy = self.disk.copy()
+        damage.flip_byte(copy, f"{raw.LOG}/{base:020}", record.physical_offset - base + step.byte % record.size_bytes)
+        before = copy.contents()
+        store = self.engine.open_store(copy, self.setting)
+        try:
+            drive(store.start(TimestampMs(self.now_ms)))
+        except DamagedLog:
+            after = copy.contents()
+            if {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} - {LOCK}:
+                self._see(seen.Failed("StartStore", "a start that refused a damaged log has changed files"))
+            return
+        gone = [
+            other.physical_offset
+            for other in records
+            if store.message_at(PhysicalOffset(other.physical_offset)) is None
+        ]
+        if set(gone) - {record.physical_offset}:
+            self._see(seen.Failed("StartStore", f"a damaged record at {record.physical_offset} took {gone} with it"))
 
-    def _must_be_refused(self, kind: type[Exception], path: str, *, may_start: bool = False) -> None:
+    def _must_be_refused(self, kind: type[Exception], path: str) -> None:
         """A start says what is wrong, and changes nothing."""
         before = self.disk.contents()
         try:
@@ -533,8 +565,7 @@ class Runner:
         except Exception as error:
             self._see(seen.Failed("StartStore", f"{type(error).__name__} instead of {kind.__name__}: {error}"))
         else:
-            if not may_start:
-                self._see(seen.Failed("StartStore", f"it was started in spite of {path}"))
+            self._see(seen.Failed("StartStore", f"it was started in spite of {path}"))
         self.disk = self.disk.after_process_crash()
 
     # --- observing --------------------------------------------------------------------------------------------
@@ -552,7 +583,8 @@ class Runner:
             self._see(seen.FlushLog(self._flushed_to))
         if self.store is not None:
             self._note_checkpoint()
-            if not self.store.accepts_puts and not self.disk.happened and self._used_percent <= FULL_PERCENT:
+            may_refuse = self.disk.happened or self._may_lack_room or self._used_percent > FULL_PERCENT
+            if not self.store.accepts_puts and not may_refuse:
                 self._see(seen.Failed("put", "puts are refused although nothing is wrong"))
 
     def _note_checkpoint(self) -> None:

@@ -58,6 +58,9 @@ def serve(
             units_per_file=setting.queue_file_units,
             memory_bytes=setting.memory_bytes,
             suggest_slave=result.suggest_slave,
+            from_memory=setting.from_memory,
+            from_disk=setting.from_disk,
+            units_at_once=setting.units_at_once,
         )
         if (result.min_offset, result.max_offset) != (first, end):
             yield seen.Failed("get_message", f"bounds {result.min_offset}, {result.max_offset}")

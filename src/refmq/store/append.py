@@ -89,8 +89,7 @@ def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -
         raise Refused(PutStatus.MESSAGE_ILLEGAL)
     born, store = message.born_host, message.store_host
     size = HEADERS[born.is_ipv6, store.is_ipv6].size + len(message.body) + 3 + len(topic_bytes) + len(properties)
-    _make_room(parts, size)
-    physical_offset = parts.log.wrote
+    physical_offset = _place_for(parts, size)
     key = (topic, queue_id)
     queue_offset = 0 if transaction in _NO_QUEUE_OFFSET else parts.queue_offsets.get(key, 0)
     store_ms = store_time(parts, now_ms)
@@ -113,6 +112,7 @@ def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -
         reconsume_times=message.reconsume_times,
         prepared_offset=message.prepared_transaction_offset,
     )
+    _make_room(parts, size)
     parts.log.append(data, store_ms)
     if transaction not in _NO_QUEUE_OFFSET:
         parts.queue_offsets[key] = queue_offset + 1
@@ -157,8 +157,7 @@ def append_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> PutR
         size = header_bytes + len(message.body) + 3 + len(topic_bytes) + len(properties)
         prepared.append((message, properties, size))
         total += size
-    _make_room(parts, total)
-    start = physical_offset = parts.log.wrote
+    start = physical_offset = _place_for(parts, total)
     key = (batch.topic, batch.queue_id)
     first = parts.queue_offsets.get(key, 0)
     store_ms = store_time(parts, now_ms)
@@ -189,6 +188,7 @@ def append_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> PutR
         fingerprint = message_fingerprint(unique_key(properties), message.body)
         events.append((physical_offset, first + number, fingerprint, size))
         physical_offset = PhysicalOffset(physical_offset + size)
+    _make_room(parts, total)
     parts.log.append(b"".join(pieces), store_ms)
     parts.queue_offsets[key] = first + len(prepared)
     if parts.emit is not None:
@@ -246,11 +246,16 @@ def roll_file(parts: Parts) -> None:
         parts.emit(Event("RollFile", a=before, b=parts.log.wrote))
 
 
-def _make_room(parts: Parts, size: int) -> None:
+def _place_for(parts: Parts, size: int) -> PhysicalOffset:
+    """Where records of this size will stand together: behind the last one, or at the begin of the next file."""
     if size > parts.config.message_bytes_max + RECORD_EXTRA_BYTES_MAX:
         raise Refused(PutStatus.MESSAGE_ILLEGAL)
     if size + BLANK_HEADER_BYTES > parts.log.file_bytes:
         raise Refused(PutStatus.MESSAGE_ILLEGAL)
+    return parts.log.wrote if parts.log.has_room(size) else PhysicalOffset(parts.log.files.limit)
+
+
+def _make_room(parts: Parts, size: int) -> None:
     if not parts.log.has_room(size):
         roll_file(parts)
 

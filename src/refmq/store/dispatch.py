@@ -74,6 +74,8 @@ def read_record(data: bytes, at: int, position: int, delay: DelayLevels) -> Reco
         return _read_slowly(data, at, position, delay)
     born = 20 if sys_flag & SYS_FLAG_BORN_IPV6 else 8
     hosts = born + (20 if sys_flag & SYS_FLAG_STORE_IPV6 else 8)
+    if size < RECORD_BYTES_MIN - 16 + hosts:
+        return _read_slowly(data, at, position, delay)
     (store_ms,) = _INT64.unpack_from(data, at + 48 + born)
     (body_length,) = _INT32.unpack_from(data, at + 68 + hosts)
     topic_at = at + 72 + hosts + body_length
@@ -216,7 +218,8 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
         while count < count_max and at + 8 <= len(data):
             size = int.from_bytes(data[at : at + 4], "big", signed=True)
             if int.from_bytes(data[at + 4 : at + 8], "big") == BLANK_MAGIC:
-                parts.dispatched_to = PhysicalOffset(log.next_file(position))
+                if log.next_file(position) <= bound:  # otherwise a slave has got the begin of the blank only
+                    parts.dispatched_to = PhysicalOffset(log.next_file(position))
                 break
             if size < RECORD_BYTES_MIN:
                 raise CorruptRecord("total size", position + at, f"at least {RECORD_BYTES_MIN}", size)
@@ -242,7 +245,9 @@ def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]
     data = parts.log.read_up_to(position, size, bound) if size > READ_BYTES else b""
     if not data or len(data) < size:
         return False
-    dispatched = dispatch_message(parts, read_record(data, 0, position, parts.delay))
+    record = read_record(data, 0, position, parts.delay)
+    dispatched = dispatch_message(parts, record)
+    parts.log.saw_store_time(TimestampMs(record.store_ms))
     if dispatched is not None:
         found.append(dispatched)
     parts.dispatched_to = PhysicalOffset(position + size)

@@ -28,6 +28,7 @@ from typing import Final
 from refmq.errors import CorruptRecord, DamagedLog
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.protocol.record import RECORD_BYTES_MIN
 from refmq.store.api import RecoveryReport
 from refmq.store.checkpoint import (
     CHECKPOINT_TEMPORARY,
@@ -46,7 +47,7 @@ from refmq.store.flush import flush_log, write_checkpoint
 from refmq.store.index import Index
 from refmq.store.index_file import IndexEntry, key_hash
 from refmq.store.parts import Parts
-from refmq.store.scan import ScanResult, find_next_record, scan_log
+from refmq.store.scan import SCAN_CHUNK_BYTES, ScanResult, find_next_record, scan_log
 
 ABORT_FILE: Final = "abort"
 DISPATCH_AT_ONCE: Final = 10_000
@@ -212,7 +213,13 @@ def _scan(parts: Parts, plan: _Plan) -> None:
         scan_from = files.base_of(min(begin, files.limit - 1))
         if files.are_whole_before(scan_from):  # otherwise the scan from the begin finds the missing file
             plan.scan_from = scan_from
-    plan.scan = scan_log(files, plan.scan_from, page_bytes=config.page_bytes, check_crc=config.check_crc)
+    plan.scan = scan_log(
+        files,
+        plan.scan_from,
+        page_bytes=config.page_bytes,
+        check_crc=config.check_crc,
+        chunk_bytes=SCAN_CHUNK_BYTES,
+    )
     plan.records_scanned += plan.scan.records
 
 
@@ -260,10 +267,15 @@ def _is_entry_of_record(parts: Parts, entry: IndexEntry) -> bool:
     files, position = parts.log.files, entry.physical_offset
     if position < files.begin:
         return True
-    left = files.base_of(position) + files.file_bytes - position
+    base = files.base_of(position)
+    left = base + files.file_bytes - position
+    if left < RECORD_BYTES_MIN or not files.holds(position) or files.file(base).size_bytes != files.file_bytes:
+        return False
+    size = int.from_bytes(files.read(position, 4), "big")
+    if not RECORD_BYTES_MIN <= size <= left:
+        return False  # half an offset names any place
     try:
-        data = files.read(position, min(int.from_bytes(files.read(position, 4), "big"), left))
-        record = read_record(data, 0, position, parts.delay)
+        record = read_record(files.read(position, size), 0, position, parts.delay)
     except CorruptRecord:
         return False
     return any(key_hash(record.topic, key) == entry.key_hash for key in record.keys)

@@ -94,6 +94,9 @@ def scan_log(
             continue
         size, magic = _SIZE_AND_MAGIC.unpack(files.read(position, 8))
         if magic == BLANK_MAGIC:
+            if size != left:
+                stopped_by = CorruptRecord("blank record", position, f"the {left} bytes that are left", size)
+                break
             if base + files.file_bytes not in whole:
                 break
             position = base + files.file_bytes

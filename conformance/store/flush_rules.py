@@ -1,0 +1,60 @@
+"""When a store has to make its log durable, and when not: by time and by full pages, as its documentation says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+PAGE_BYTES: Final = 4096
+COMMIT_MS: Final = 200
+"""The transient pool hands everything to the file that often."""
+LOG_MS: Final = 500
+LOG_PAGES: Final = 4
+LOG_THOROUGH_MS: Final = 10_000
+QUEUE_MS: Final = 1000
+QUEUE_THOROUGH_MS: Final = 60_000
+"""Everything is flushed that often, whatever the number of pages; with the queues the log is flushed as well."""
+
+
+@dataclass(slots=True)
+class FlushRules:
+    """What a store with async flush should do, since its start."""
+
+    log_ms: int
+    log_thorough_ms: int
+    queue_ms: int
+    queue_thorough_ms: int
+    commit_ms: int
+
+    @staticmethod
+    def since(now_ms: int) -> FlushRules:
+        return FlushRules(now_ms, now_ms, now_ms, now_ms, now_ms)
+
+    def commits(self, now_ms: int) -> bool:
+        """Whether the pool is emptied now."""
+        if not _is_over(COMMIT_MS, self.commit_ms, now_ms):
+            return False
+        self.commit_ms = now_ms
+        return True
+
+    def flushes(self, now_ms: int, flushed: int, written: int) -> bool:
+        """Whether the log is flushed now."""
+        by_log = False
+        if _is_over(LOG_MS, self.log_ms, now_ms):
+            self.log_ms = now_ms
+            by_log = written // PAGE_BYTES - flushed // PAGE_BYTES >= LOG_PAGES
+            if _is_over(LOG_THOROUGH_MS, self.log_thorough_ms, now_ms):
+                self.log_thorough_ms = now_ms
+                by_log = True
+        by_queues = False
+        if _is_over(QUEUE_MS, self.queue_ms, now_ms):
+            self.queue_ms = now_ms
+            by_queues = _is_over(QUEUE_THOROUGH_MS, self.queue_thorough_ms, now_ms)
+            if by_queues:
+                self.queue_thorough_ms = now_ms
+        return by_log or by_queues
+
+
+def _is_over(interval_ms: int, since_ms: int, now_ms: int) -> bool:
+    """A clock that was set back says nothing about an interval; then it is over."""
+    return now_ms < since_ms or now_ms - since_ms >= interval_ms

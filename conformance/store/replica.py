@@ -1,0 +1,120 @@
+"""A slave gets the log of a store in pieces, dies on its way and goes on; and it may have to become the master."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from conformance.engines import StoreEngine
+from conformance.oracles import store_events as seen
+from conformance.store import history as h
+from conformance.store import messages
+from conformance.store.drive import drive
+from conformance.store.readout import ALL, read_everything
+from refmq.model.ids import TimestampMs
+from refmq.sim.choice import scripted
+from refmq.sim.disk import SimulatedCrash, SimulatedDisk
+from refmq.store import MessageStore, MessageToStore
+
+OWN_MESSAGES: Final = ((0, 0), (1, 1), (0, 0))
+"""Topic and queue of what a slave is sent when it is the master."""
+FLUSH_EVERY: Final = 3
+"""A slave makes what it has got durable after so many pieces."""
+
+
+class Slave:
+    """A slave and its own disk."""
+
+    def __init__(self, engine: StoreEngine, setting: h.Setting, now_ms: int) -> None:
+        self._engine = engine
+        self._setting = replace(setting, transient_pool=False)
+        self._now_ms = TimestampMs(now_ms)
+        self._disk = SimulatedDisk(clock=lambda: self._now_ms, page_bytes=setting.page_bytes)
+        self.store = self._start()
+
+    def _start(self) -> MessageStore:
+        self.store = self._engine.open_store(self._disk, self._setting)
+        drive(self.store.start(self._now_ms))
+        self.store.set_slave(True)
+        return self.store
+
+    def follow(self, master: MessageStore, end: int, step: h.Replicate) -> None:
+        """Gets the log up to `end`."""
+        for how, at, survivors in step.deaths:
+            self._disk.crash_at(self._disk.operations + at, scripted(survivors))
+            try:
+                self._copy(master, end, step)
+                self._disk.kill()
+            except SimulatedCrash:
+                pass
+            choose = scripted(survivors)
+            self._disk = self._disk.after_process_crash() if how == "process" else self._disk.after_power_loss(choose)
+            self._start()
+        self._copy(master, end, step)
+
+    def _copy(self, master: MessageStore, end: int, step: h.Replicate) -> None:
+        pieces = 0
+        while (at := max(self.store.log_max, master.log_min)) < end:
+            piece = master.read_log(at, min(max(1, step.piece_bytes), end - at))
+            assert piece is not None
+            self.store.append_log(piece)
+            pieces += 1
+            if pieces % FLUSH_EVERY == 0:
+                drive(self.store.flush())
+            if pieces % max(1, step.dispatch_every) == 0:
+                self.store.dispatch(ALL)
+
+    def settle(self) -> None:
+        """Everything becomes durable and gets its units."""
+        drive(self.store.flush())
+        while self.store.dispatch(ALL):
+            pass
+
+    def readout(self) -> seen.Readout:
+        return read_everything(self.store, self._setting.log_file_bytes, is_full=True, has_index=self._setting.index)
+
+    def take(self, number: int) -> Iterator[seen.Sent]:
+        """Becomes the master, and is sent messages with numbers from `number` on."""
+        self.store.set_slave(False)
+        for each, (topic, queue) in enumerate(OWN_MESSAGES, number):
+            to_send = messages.one(h.AppendMessage(topic, queue), each, self._now_ms, 1 << 20)
+            assert isinstance(to_send.message, MessageToStore)
+            result = self.store.put(to_send.message, self._now_ms)
+            if result.status.is_stored:
+                yield to_send.sent[0]
+
+    def restart(self) -> None:
+        drive(self.store.stop(self._now_ms))
+        self._disk = self._disk.after_process_crash()
+        self.store = self._engine.open_store(self._disk, self._setting)
+        drive(self.store.start(self._now_ms))
+
+
+def replicate(
+    step: h.Replicate,
+    master: MessageStore,
+    known: seen.Readout,
+    engine: StoreEngine,
+    setting: h.Setting,
+    *,
+    now_ms: int,
+    number: int,
+    with_queues: bool,
+) -> Iterator[seen.Observation]:
+    """Lets a slave live through a step. `known` is everything that the master has."""
+    slave = Slave(engine, setting, now_ms)
+    end = known.log_min + (known.log_max - known.log_min) * step.percent // 100
+    slave.follow(master, end, step)
+    if step.percent >= 100:
+        slave.settle()
+        yield seen.Replicated(known, slave.readout(), with_queues)
+        return
+    arrived_to = int(slave.store.log_max) if known.records else 0
+    sent = tuple(slave.take(number))
+    if len(sent) != len(OWN_MESSAGES):
+        yield seen.Failed("Replicate", "a slave that became the master takes no messages")
+    slave.settle()
+    before = slave.readout()
+    slave.restart()
+    yield seen.Promoted(known, arrived_to, sent, before, slave.readout(), with_queues)
