@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from interop.processes import Child, accepts, free_port
 from interop.rocketmq import write_properties
@@ -45,6 +46,24 @@ def refmq(*arguments: str) -> tuple[list[str], dict[str, str]]:
     """A command of refmq from these sources, and the environment that it needs."""
     path = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH", "")]))
     return [sys.executable, "-m", "refmq", *arguments], {"PYTHONPATH": path}
+
+
+MISTAKEN: Final = """
+import sys
+from conformance.mutants.apply import change_on_import, replacing
+module, old, new, *arguments = sys.argv[1:]
+change_on_import(module, replacing(old, new))
+sys.argv = ["refmq", *arguments]
+from refmq.cli import main
+sys.exit(main())
+"""
+
+
+def mistaken(change: tuple[str, str, str], *arguments: str) -> tuple[list[str], dict[str, str]]:
+    """A command of refmq with one text of its sources replaced."""
+    _, environment = refmq()
+    path = f"{environment['PYTHONPATH']}{os.pathsep}{SOURCES.parent}"
+    return [sys.executable, "-c", MISTAKEN, *change, *arguments], {"PYTHONPATH": path}
 
 
 class OurNameserver:
@@ -93,9 +112,12 @@ class OurBroker:
         name: str = "broker-a",
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
+        change: tuple[str, str, str] | None = None,
     ) -> None:
+        """With a ``change`` the broker has a mistake: in a module, a text is replaced by another."""
         self.folder = folder
         self.name = name
+        self.change = change
         self.port = port or free_port((-2, 0, 1))  # the VIP port is two below
         self.address = f"127.0.0.1:{self.port}"
         self.store = folder / "store"
@@ -119,7 +141,8 @@ class OurBroker:
         conf = self.folder / "broker.conf"
         if not conf.exists():  # what was changed over the wire stands in it
             write_properties(conf, self.settings)
-        command, environment = refmq("broker", "-c", str(conf), "--listen", "127.0.0.1")
+        arguments = ("broker", "-c", str(conf), "--listen", "127.0.0.1")
+        command, environment = refmq(*arguments) if self.change is None else mistaken(self.change, *arguments)
         log = self.folder / "broker.out"
         log.unlink(missing_ok=True)
         self._child = child = Child(command, log, environment)

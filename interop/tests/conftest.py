@@ -28,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="ours",
         help="whom the clients are tried against; `real` shows that the cases themselves are right",
     )
-    parser.addoption("--histories", type=int, default=300, help="how many differential histories of brokers to run")
+    parser.addoption("--histories", type=int, default=200, help="how many differential histories of brokers to run")
 
 
 def pytest_configure(config: pytest.Config) -> None:

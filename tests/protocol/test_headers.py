@@ -37,14 +37,15 @@ CLASSES: list[Any] = [
 
 # The names on the wire, typed in once more from upstream's field lists; `?` marks those that may be absent.
 WIRE_NAMES = {
-    "SendMessageRequest": "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag"
+    "SendMessageRequest": "producerGroup? topic defaultTopic? defaultTopicQueueNums? queueId sysFlag bornTimestamp flag"
     " properties? reconsumeTimes? unitMode? maxReconsumeTimes? batch? bname?",
     "SendMessageResponse": "msgId? queueId? queueOffset? transactionId? MSG_REGION? TRACE_ON? batchUniqId?"
     " recallHandle?",
     "ReplyMessageRequest": "producerGroup topic defaultTopic defaultTopicQueueNums queueId sysFlag bornTimestamp flag"
     " properties? reconsumeTimes? unitMode? bornHost storeHost storeTimestamp",
-    "PullMessageRequest": "consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset suspendTimeoutMillis"
-    " subscription? subVersion expressionType? maxMsgBytes? requestSource? proxyFrowardClientId? bname?",
+    "PullMessageRequest": "consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset?"
+    " suspendTimeoutMillis? subscription? subVersion? expressionType? maxMsgBytes? requestSource?"
+    " proxyFrowardClientId? bname?",
     "PullMessageResponse": "suggestWhichBrokerId nextBeginOffset minOffset maxOffset offsetDelta? topicSysFlag?"
     " groupSysFlag? forbiddenType?",
     "QueryConsumerOffsetRequest": "consumerGroup topic queueId setZeroIfNotFound? bname?",
@@ -81,8 +82,8 @@ WIRE_NAMES = {
     "GetConsumerRunningInfoRequest": "consumerGroup clientId jstackEnable?",
     "ConsumeMessageDirectlyRequest": "consumerGroup clientId? msgId? brokerName? topic? topicSysFlag? groupSysFlag?",
     "GetConsumerStatusRequest": "topic group clientAddr?",
-    "ResetOffsetRequest": "topic group timestamp isForce queueId? offset?",
-    "CreateTopicRequest": "topic defaultTopic readQueueNums writeQueueNums perm topicFilterType topicSysFlag? order?"
+    "ResetOffsetRequest": "topic group timestamp isForce? queueId? offset?",
+    "CreateTopicRequest": "topic defaultTopic? readQueueNums writeQueueNums perm topicFilterType topicSysFlag? order?"
     " attributes? force?",
     "GetBrokerConfigResponse": "version",
     "GetTopicStatsInfoRequest": "topic",
@@ -231,7 +232,15 @@ def pull(**changes: str | None) -> PullMessageRequest:
     return decode_header(PullMessageRequest, RemotingCommand(code=11, ext_fields=fields))
 
 
-@pytest.mark.parametrize("name", list(PULL))
+NOT_MISSED = ("commitOffset", "suspendTimeoutMillis", "subVersion")
+
+
+def test_a_field_that_brokers_do_not_miss_is_0() -> None:
+    header = pull(**dict.fromkeys(NOT_MISSED))
+    assert (header.commit_offset, header.suspend_timeout_millis, header.sub_version) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", [name for name in PULL if name not in NOT_MISSED])
 def test_a_missing_field_is_named(name: str) -> None:
     with pytest.raises(WireError, match=rf"^extFields.{name} at byte offset 8 should be given but is missing$"):
         pull(**{name: None})
@@ -334,7 +343,11 @@ ADDED = {
 # Fields that are mandatory upstream and may be absent here, and the reverse, each with its reason.
 LENIENT = {
     "SendMessageResponse": {"msgId", "queueId", "queueOffset"},  # errors carry only the region
-    "CreateTopicRequest": {"order"},  # the broker of 4.9.8 does not look at it
+    "CreateTopicRequest": {"order", "defaultTopic"},  # the broker of 4.9.8 does not look at them
+    # What a 4.9.7 broker was seen to do without: its own decoders of these headers do not look for them.
+    "PullMessageRequest": {"commitOffset", "suspendTimeoutMillis", "subVersion"},
+    "SendMessageRequest": {"producerGroup", "defaultTopic", "defaultTopicQueueNums"},
+    "ResetOffsetRequest": {"isForce"},
     "UpdateGlobalWhiteAddrsRequest": {"aclFileFullPath"},  # not sent before 4.9.3
 }
 STRICT = {"QueryConsumeQueueRequest": {"topic", "queueId", "index", "count"}}  # nothing can be looked up without them

@@ -33,16 +33,15 @@ def query_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answe
         TimestampMs(header.begin_timestamp),
         TimestampMs(header.end_timestamp),
     )
-    fields = encode_header(
-        QueryMessageResponse(
-            index_last_update_timestamp=result.index_last_update_ms,
-            index_last_update_phyoffset=result.index_last_update_offset,
-        )
-    )
     if not result.records:
+        nothing = QueryMessageResponse(index_last_update_timestamp=0, index_last_update_phyoffset=0)
         remark = "can not find message, maybe time range not correct"
-        return response(command, ResponseCode.QUERY_NOT_FOUND, fields, remark=remark)
-    return done(command, fields, b"".join(result.records))
+        return response(command, ResponseCode.QUERY_NOT_FOUND, encode_header(nothing), remark=remark)
+    found = QueryMessageResponse(
+        index_last_update_timestamp=result.index_last_update_ms,
+        index_last_update_phyoffset=result.index_last_update_offset,
+    )
+    return done(command, encode_header(found), b"".join(result.records))
 
 
 @handles(RequestCode.VIEW_MESSAGE_BY_ID)

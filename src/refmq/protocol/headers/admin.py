@@ -12,7 +12,7 @@ class CreateTopicRequest:
     """17 UPDATE_AND_CREATE_TOPIC, and 513 UPDATE_AND_CREATE_STATIC_TOPIC of 5.3.3."""
 
     topic: str
-    default_topic: str
+    default_topic: str = ""  # of no effect
     read_queue_nums: Int32
     write_queue_nums: Int32
     perm: Int32

@@ -85,6 +85,6 @@ class ResetOffsetRequest:
     topic: str
     group: str
     timestamp: Int64
-    is_force: bool
+    is_force: bool = False
     queue_id: Int32 | None = None  # 5.3.3 always sends it, -1 for all queues
     offset: Int64 | None = None  # 5.3.3; -1 or absent: by time

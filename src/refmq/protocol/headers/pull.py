@@ -38,10 +38,10 @@ class PullMessageRequest:
     queue_offset: Int64
     max_msg_nums: Int32
     sys_flag: Int32
-    commit_offset: Int64
-    suspend_timeout_millis: Int64
+    commit_offset: Int64 = 0  # this and the next two are mandatory on paper; brokers take a missing one for 0
+    suspend_timeout_millis: Int64 = 0
     subscription: str | None = None
-    sub_version: Int64
+    sub_version: Int64 = 0
     expression_type: str | None = None
     max_msg_bytes: Int32 | None = None  # 5.3.3
     request_source: Int32 | None = None  # 5.3.3, from a proxy

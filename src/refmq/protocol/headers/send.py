@@ -4,10 +4,10 @@ The same fourteen fields travel under two sets of names: in full (10, 324) and a
 
     long name              letter  type  must be there  meaning
     ---------------------  ------  ----  -------------  --------------------------------------------------------
-    producerGroup          a       str   yes
+    producerGroup          a       str   no
     topic                  b       str   yes
-    defaultTopic           c       str   yes            template when the topic is to be created, TBW102
-    defaultTopicQueueNums  d       i32   yes            queues wanted when the topic is to be created
+    defaultTopic           c       str   no             template when the topic is to be created, TBW102
+    defaultTopicQueueNums  d       i32   no             queues wanted when the topic is to be created
     queueId                e       i32   yes            negative: the broker chooses
     sysFlag                f       i32   yes            compression and transaction bits, see ``sys_flag``
     bornTimestamp          g       i64   yes            milliseconds
@@ -34,10 +34,10 @@ from refmq.protocol.headers.codec import Int32, Int64, Wire, decode_header, enco
 class SendMessageRequest:
     """10, 310, 320, 324, 325. Encode with ``encode_send_header``, which knows the names that a code uses."""
 
-    producer_group: str
+    producer_group: str = ""  # this and the default topic are mandatory on paper, but nobody looks
     topic: str
-    default_topic: str
-    default_topic_queue_nums: Int32
+    default_topic: str = ""
+    default_topic_queue_nums: Int32 = 0
     queue_id: Int32
     sys_flag: Int32
     born_timestamp: Int64
