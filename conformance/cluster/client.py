@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from conformance.cluster.history import Decision, Wanted
+from refmq.broker.handlers.send_back import FIRST_RETRY_LEVEL
 from refmq.errors import ConnectFailed, NetworkError, RefmqError
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
@@ -20,26 +21,16 @@ from refmq.model.step import Event
 from refmq.net.client import Client
 from refmq.net.connection import Connection
 from refmq.protocol.bodies.codec import decode_body, encode_body
-from refmq.protocol.bodies.heartbeat import (
-    ConsumeFromWhere,
-    ConsumerData,
-    ConsumeType,
-    HeartbeatData,
-    MessageModel,
-    ProducerData,
-    SubscriptionData,
-)
 from refmq.protocol.bodies.offsets import LockBatchRequestBody, LockBatchResponseBody
-from refmq.protocol.bodies.route import TopicRouteData
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, oneway, request, response
+from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.headers.messages import (
     CheckTransactionStateRequest,
     ConsumerSendMsgBackRequest,
     EndTransactionRequest,
 )
-from refmq.protocol.headers.nameserver import GetRouteInfoRequest
 from refmq.protocol.headers.offsets import (
     QueryConsumerOffsetRequest,
     QueryConsumerOffsetResponse,
@@ -71,17 +62,23 @@ LOOK_S: Final = 6.0
 FILTER_GROUP: Final = "f"
 """The group of pulls with a filter: it has places of its own, because it passes messages that it does not want."""
 
+DELAYS_S: Final = (1, 2, 5, 10)
+"""The delay levels of the brokers: the longest is over in the quiet time."""
+
 RETRIES_MAX: Final = 2
 """How often a message is sent back before it belongs to the dead letters."""
 
 CLASSES: Final = 4
 """Messages are of four classes, told by their numbers; tag and property `n` follow from the class."""
+REGISTERED_GROUP: Final = "r"
+"""The group of pulls whose filter is the one that heartbeats registered: tag a."""
 FILTERS: Final[dict[Wanted, tuple[str, str, int]]] = {
     "all": ("TAG", "*", 0b1111),
     "tag a": ("TAG", "a", 0b0101),
     "tags a || b": ("TAG", "a || b", 0b1111),
     "sql n": ("SQL92", "n > 1", 0b1100),
     "sql tag": ("SQL92", "TAGS = 'b' AND n BETWEEN 1 AND 2", 0b0010),
+    "registered": ("TAG", "", 0b0101),
 }
 """What a pull asks for -> kind of expression, expression, and the classes that it wants as bits."""
 
@@ -119,6 +116,39 @@ class BrokerAddress:
     address: str
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What was sent under a key, and has to arrive like that."""
+
+    properties: dict[str, str]
+    flag: int
+    born_ms: int
+
+    def difference(self, record: Record) -> str:
+        """How a record differs from what was sent; empty when it does not."""
+        found = decode_properties(record.properties)
+        for name, value in self.properties.items():
+            if found.get(name) != value:
+                return f"{name} is {found.get(name)!r}, not {value!r}"
+        if record.topic.startswith("%") and found.get("RETRY_TOPIC") != TOPIC:
+            return f"RETRY_TOPIC is {found.get('RETRY_TOPIC')!r}, not {TOPIC!r}"
+        if (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
+            return f"flag and time of birth are {(record.flag, record.born_timestamp_ms)}"
+        return ""
+
+
+@dataclass(slots=True)
+class Common:
+    """What all clients of a history share."""
+
+    messages: int = 0
+    operations: int = 0
+    sent: dict[str, Sent] = field(default_factory=dict)
+    """By key."""
+    members: list[str] = field(default_factory=list)
+    """Every client that ever lived, as `group@client`."""
+
+
 @dataclass(slots=True)
 class Place:
     """Where a client stands in a queue."""
@@ -135,20 +165,22 @@ class ScriptedClient:
     node: Node
     name: str
     group: str
-    numbers: list[int]
-    """The next number of a message and of an operation; shared by all clients of a history."""
+    common: Common
     places: dict[MessageQueue, Place] = field(default_factory=dict)
     filtered: dict[tuple[MessageQueue, Wanted], Place] = field(default_factory=dict)
     last: dict[tuple[str, str], Record] = field(default_factory=dict)
     """Broker and topic -> the last message that came from there."""
     decisions: dict[str, tuple[Decision, int]] = field(default_factory=dict)
     """Transaction -> what to answer when asked, and the message."""
+    last_key: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """Broker -> key and fingerprint of the last message that it acknowledged."""
     client: Client = field(init=False)
     last_code: int = 0
     """Of the last answer to a pull."""
 
     def __post_init__(self) -> None:
         self.client = Client(self._asked)
+        self.common.members.append(self.member)
 
     @property
     def member(self) -> str:
@@ -156,11 +188,11 @@ class ScriptedClient:
 
     # --- recording --------------------------------------------------------------------------------------------
 
-    def _begin(self) -> int:
-        self.numbers[1] += 1
-        return self.numbers[1]
+    def begin(self) -> int:
+        self.common.operations += 1
+        return self.common.operations
 
-    def _record(
+    def record(
         self,
         operation: int,
         outcome: Outcome,
@@ -174,9 +206,7 @@ class ScriptedClient:
         subject = f"{queue.topic}@{queue.broker}"
         self.node.recorder.record(Event(action, self.member, subject, queue.queue_id, a, b, c, d), outcome, operation)
 
-    async def _ask(
-        self, broker: BrokerAddress, command: RemotingCommand, timeout_s: float
-    ) -> RemotingCommand | Outcome:
+    async def ask(self, broker: BrokerAddress, command: RemotingCommand, timeout_s: float) -> RemotingCommand | Outcome:
         """The answer, or how it ended without one."""
         try:
             return await self.client.invoke(broker.address, command, timeout_s)
@@ -187,13 +217,16 @@ class ScriptedClient:
 
     # --- sending ----------------------------------------------------------------------------------------------
 
-    def _message(self, body_bytes: int, **properties: str) -> tuple[bytes, dict[str, str], int]:
-        self.numbers[0] += 1
-        key = f"{self.name}-{self.numbers[0]}"
-        body = f"{self.numbers[0]}:".encode().ljust(body_bytes, b".")
-        kind = self.numbers[0] % CLASSES
-        common = {"UNIQ_KEY": key, "WAIT": "true", "TAGS": "ab"[kind % 2], "n": str(kind)}
-        return body, {**common, **properties}, message_fingerprint(key.encode(), body)
+    def _message(self, body_bytes: int, *, batch: bool = False, **properties: str) -> tuple[bytes, dict[str, str], int]:
+        self.common.messages += 1
+        number = self.common.messages
+        key = f"{self.name}-{number}"
+        body = f"{number}:".encode().ljust(body_bytes, b".")
+        kind = number % CLASSES
+        kept = {"UNIQ_KEY": key, "KEYS": f"k{number}", "TAGS": "ab"[kind % 2], "n": str(kind)}
+        flag = 0 if batch else number % 3
+        self.common.sent[key] = Sent(kept, flag, self.node.world.loop.wall_ms())
+        return body, {**kept, "WAIT": "true", **properties}, message_fingerprint(key.encode(), body)
 
     def _send_command(
         self, queue: MessageQueue, body: bytes, properties: dict[str, str], sys_flag: int, *, batch: bool = False
@@ -206,7 +239,7 @@ class ScriptedClient:
             queue_id=queue.queue_id,
             sys_flag=sys_flag,
             born_timestamp=self.node.world.loop.wall_ms(),
-            flag=0,
+            flag=0 if batch else self.common.sent[properties["UNIQ_KEY"]].flag,
             properties=join_properties(properties),
             batch=batch,
         )
@@ -214,37 +247,38 @@ class ScriptedClient:
 
     async def send(self, broker: BrokerAddress, queue: MessageQueue, body_bytes: int) -> None:
         body, properties, message = self._message(body_bytes)
-        operation = self._begin()
-        self._record(operation, Outcome.INVOKE, "Send", queue, -1, -1, message, int(properties["n"]))
-        answer = await self._ask(broker, self._send_command(queue, body, properties, 0), TIMEOUT_S)
-        self._sent(operation, "Send", queue, message, answer)
+        operation = self.begin()
+        self.record(operation, Outcome.INVOKE, "Send", queue, -1, -1, message, int(properties["n"]))
+        answer = await self.ask(broker, self._send_command(queue, body, properties, 0), TIMEOUT_S)
+        if self._sent(operation, "Send", queue, message, answer) is not None:
+            self.last_key[queue.broker] = (properties["UNIQ_KEY"], message)
 
     async def send_delayed(
         self, broker: BrokerAddress, queue: MessageQueue, body_bytes: int, level: int, delay_ms: int
     ) -> None:
         """The answer names a place in the delay queue, which is nobody's business."""
         body, properties, message = self._message(body_bytes, DELAY=str(level))
-        operation = self._begin()
+        operation = self.begin()
         due_ms = self.node.world.loop.wall_ms() + delay_ms
-        self._record(operation, Outcome.INVOKE, "SendDelayed", queue, due_ms, level, message, int(properties["n"]))
-        answer = await self._ask(broker, self._send_command(queue, body, properties, 0), TIMEOUT_S)
+        self.record(operation, Outcome.INVOKE, "SendDelayed", queue, due_ms, level, message, int(properties["n"]))
+        answer = await self.ask(broker, self._send_command(queue, body, properties, 0), TIMEOUT_S)
         outcome = answer if isinstance(answer, Outcome) else _stored(answer)
         code = 0 if isinstance(answer, Outcome) else answer.code
-        self._record(operation, outcome, "SendDelayed", queue, due_ms, level, message, code)
+        self.record(operation, outcome, "SendDelayed", queue, due_ms, level, message, code)
 
     async def send_batch(self, broker: BrokerAddress, queue: MessageQueue, count: int) -> None:
         """One request, and for each message the same events as for one that is sent alone."""
-        messages = [self._message(20) for _ in range(count)]
-        operation = self._begin()
+        messages = [self._message(20, batch=True) for _ in range(count)]
+        operation = self.begin()
         for _, properties, message in messages:
-            self._record(operation, Outcome.INVOKE, "SendBatch", queue, -1, -1, message, int(properties["n"]))
+            self.record(operation, Outcome.INVOKE, "SendBatch", queue, -1, -1, message, int(properties["n"]))
         batch = encode_batch(tuple(BatchedMessage(0, body, encode_properties(p)) for body, p, _ in messages))
         command = self._send_command(queue, batch, {"WAIT": "true"}, 0, batch=True)
-        answer = await self._ask(broker, command, TIMEOUT_S)
+        answer = await self.ask(broker, command, TIMEOUT_S)
         if isinstance(answer, Outcome) or answer.code not in STORED:
             outcome = answer if isinstance(answer, Outcome) else _stored(answer)
             for _, _, message in messages:
-                self._record(operation, outcome, "SendBatch", queue, -1, -1, message)
+                self.record(operation, outcome, "SendBatch", queue, -1, -1, message)
             return
         header = decode_header(SendMessageResponse, answer)
         assert header.queue_offset is not None and header.msg_id is not None, "a stored batch has a place"
@@ -252,23 +286,23 @@ class ScriptedClient:
         assert len(ids) == count, f"{count} messages have {len(ids)} ids"
         for number, (_, _, message) in enumerate(messages):
             where = (parse_message_id(ids[number])[1], header.queue_offset + number)
-            self._record(operation, Outcome.OK, "SendBatch", queue, *where, message, answer.code)
+            self.record(operation, Outcome.OK, "SendBatch", queue, *where, message, answer.code)
 
     def _sent(
         self, operation: int, action: str, queue: MessageQueue, message: int, answer: RemotingCommand | Outcome
     ) -> SendMessageResponse | None:
         if isinstance(answer, Outcome):
-            self._record(operation, answer, action, queue, -1, -1, message)
+            self.record(operation, answer, action, queue, -1, -1, message)
         elif answer.code in STORED:
             header = decode_header(SendMessageResponse, answer)
             assert header.queue_offset is not None and header.msg_id is not None, "a stored message has a place"
             _, physical_offset = parse_message_id(header.msg_id)
-            self._record(
+            self.record(
                 operation, Outcome.OK, action, queue, physical_offset, header.queue_offset, message, answer.code
             )
             return header
         else:
-            self._record(operation, _stored(answer), action, queue, -1, -1, message, answer.code)
+            self.record(operation, _stored(answer), action, queue, -1, -1, message, answer.code)
         return None
 
     async def send_half(
@@ -277,16 +311,16 @@ class ScriptedClient:
         body, properties, message = self._message(20, TRAN_MSG="true", PGROUP=PRODUCER_GROUP)
         transaction = properties["UNIQ_KEY"]
         self.decisions[transaction] = (reply, message)
-        operation = self._begin()
-        self._record(operation, Outcome.INVOKE, "SendHalf", queue, -1, -1, message, int(properties["n"]))
-        answer = await self._ask(broker, self._send_command(queue, body, properties, 4), TIMEOUT_S)
+        operation = self.begin()
+        self.record(operation, Outcome.INVOKE, "SendHalf", queue, -1, -1, message, int(properties["n"]))
+        answer = await self.ask(broker, self._send_command(queue, body, properties, 4), TIMEOUT_S)
         header = self._sent(operation, "SendHalf", queue, message, answer)
         if header is None or decision == "none":
             return
         assert header.queue_offset is not None and header.msg_id is not None
         _, physical_offset = parse_message_id(header.msg_id)
         said: Decision = decision if decision == "unknown" else reply
-        self._record(operation, Outcome.INVOKE, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message)
+        self.record(operation, Outcome.INVOKE, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message)
         end = EndTransactionRequest(
             producer_group=PRODUCER_GROUP,
             tran_state_table_offset=header.queue_offset,
@@ -300,15 +334,20 @@ class ScriptedClient:
                 command = oneway(RequestCode.END_TRANSACTION, encode_header(end))
                 await self.client.oneway(broker.address, command, TIMEOUT_S)
         except NetworkError:
-            self._record(
+            self.record(
                 operation, Outcome.UNKNOWN, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message
             )
 
     def _asked(self, connection: Connection, command: RemotingCommand) -> RemotingCommand | Awaitable[None] | None:
-        """What brokers ask on their own: the state of a transaction."""
+        """What brokers say on their own: the question for a transaction, and that a group changed."""
         if command.code == RequestCode.CHECK_TRANSACTION_STATE:
             self._check_reply(connection, command)
             return None
+        if command.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            group = decode_header(NotifyConsumerIdsChangedRequest, command).consumer_group
+            if group == self.group:
+                broker = MessageQueue("", self._broker_of(connection), -1)
+                self.record(self.begin(), Outcome.OK, "Notified", broker)
         if command.is_oneway:
             return None
         return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED)
@@ -324,8 +363,8 @@ class ScriptedClient:
         real = MessageQueue(
             properties.get("REAL_TOPIC", ""), self._broker_of(connection), int(properties.get("REAL_QID", "0"))
         )
-        self._record(
-            self._begin(), Outcome.INVOKE, "CheckReply", real, DECISIONS[reply], header.tran_state_table_offset, message
+        self.record(
+            self.begin(), Outcome.INVOKE, "CheckReply", real, DECISIONS[reply], header.tran_state_table_offset, message
         )
         end = EndTransactionRequest(
             producer_group=PRODUCER_GROUP,
@@ -352,17 +391,18 @@ class ScriptedClient:
         """Reads on from where the client stands; the number of messages, or None without an answer."""
         place = self.place(queue)
         from_offset = place.next_offset
-        operation = self._begin()
+        operation, committed = self.begin(), place.committed
         if commit:
-            self._record(operation, Outcome.INVOKE, "CommitOffset", queue, place.committed, place.consumed_to)
-        self._record(operation, Outcome.INVOKE, "Pull", queue, from_offset, -1, -1)
+            self.record(operation, Outcome.INVOKE, "CommitOffset", queue, committed, place.consumed_to)
+        self.record(operation, Outcome.INVOKE, "Pull", queue, from_offset, -1, -1, suspend_ms)
         command = self._pull_command(self.group, queue, place, count, suspend_ms, "all", commit=commit)
         offset = place.consumed_to
-        answer = await self._ask(broker, command, _pull_timeout_s(suspend_ms))
+        answer = await self.ask(broker, command, _pull_timeout_s(suspend_ms))
         if commit:
             # A pull that broke may have committed, and so may one whose answer says anything.
             outcome = answer if isinstance(answer, Outcome) else _pulled(answer)
-            self._record(operation, outcome, "CommitOffset", queue, place.committed, offset)
+            code = 0 if isinstance(answer, Outcome) or outcome is Outcome.OK else answer.code
+            self.record(operation, outcome, "CommitOffset", queue, committed, offset, d=code)
             place.committed = offset if outcome is Outcome.OK else place.committed
         found = self._pulled(operation, "Pull", self.member, queue, from_offset, answer)
         if found is None:
@@ -376,16 +416,19 @@ class ScriptedClient:
                 place.consumed_to = state.next_begin_offset
         return len(records)
 
-    async def pull_filtered(self, broker: BrokerAddress, queue: MessageQueue, count: int, wanted: Wanted) -> None:
+    async def pull_filtered(
+        self, broker: BrokerAddress, queue: MessageQueue, count: int, suspend_ms: int, wanted: Wanted
+    ) -> None:
         """Reads on with a filter, for a group that does nothing else."""
+        group = REGISTERED_GROUP if wanted == "registered" else FILTER_GROUP
         place = self.filtered.setdefault((queue, wanted), Place())
         from_offset = place.next_offset
-        operation, actor = self._begin(), f"{FILTER_GROUP}@{self.name}"
+        operation, actor = self.begin(), f"{group}@{self.name}"
         subject, mask = f"{queue.topic}@{queue.broker}", FILTERS[wanted][2]
-        invoke = Event("PullFiltered", actor, subject, queue.queue_id, from_offset, -1, mask)
+        invoke = Event("PullFiltered", actor, subject, queue.queue_id, from_offset, -1, mask, suspend_ms)
         self.node.recorder.record(invoke, Outcome.INVOKE, operation)
-        command = self._pull_command(FILTER_GROUP, queue, place, count, 0, wanted)
-        answer = await self._ask(broker, command, _pull_timeout_s(0))
+        command = self._pull_command(group, queue, place, count, suspend_ms, wanted)
+        answer = await self.ask(broker, command, _pull_timeout_s(suspend_ms))
         found = self._pulled(operation, "PullFiltered", actor, queue, from_offset, answer, mask)
         moves = (ResponseCode.SUCCESS, ResponseCode.PULL_RETRY_IMMEDIATELY)
         if found is not None and self.last_code in moves and place.next_offset == from_offset:
@@ -403,7 +446,7 @@ class ScriptedClient:
         commit: bool = False,
     ) -> RemotingCommand:
         kind, expression, _ = FILTERS[wanted]
-        flags = PullSysFlag.SUBSCRIPTION | (PullSysFlag.SUSPEND if suspend_ms else 0)
+        flags = (0 if wanted == "registered" else PullSysFlag.SUBSCRIPTION) | (PullSysFlag.SUSPEND if suspend_ms else 0)
         header = PullMessageRequest(
             consumer_group=group,
             topic=queue.topic,
@@ -435,32 +478,40 @@ class ScriptedClient:
             event = Event(action, actor, f"{q.topic}@{q.broker}", q.queue_id, a, b, c, d)
             self.node.recorder.record(event, outcome, operation)
 
+        unknown = -1 if mask is None else mask
         if isinstance(answer, Outcome):
-            line(answer, queue, from_offset, -1, -1)
+            line(answer, queue, from_offset, -1, unknown)
             return None
         self.last_code = answer.code
         try:
             state = decode_header(PullMessageResponse, answer)
         except RefmqError:  # an error has no such header
-            line(Outcome.FAIL, queue, from_offset, -1, -1, answer.code)
+            line(Outcome.FAIL, queue, from_offset, -1, unknown, answer.code)
             return None
         records = list(decode_records(answer.body)) if answer.code == ResponseCode.SUCCESS else []
         for record in records:
-            key = decode_properties(record.properties).get("UNIQ_KEY", "")
             real = MessageQueue(record.topic, queue.broker, record.queue_id)
-            message = message_fingerprint(key.encode(), record.body)
+            message = self.fingerprint(record)
             line(Outcome.CONSUMED, real, record.physical_offset, record.queue_offset, message, record.size_bytes)
         third = state.max_offset if mask is None else mask
         line(Outcome.OK, queue, from_offset, state.next_begin_offset, third, answer.code)
         return state, records
+
+    def fingerprint(self, record: Record) -> int:
+        """The name of a message that arrived. One that differs from what was sent is another message."""
+        key = decode_properties(record.properties).get("UNIQ_KEY", "")
+        sent = self.common.sent.get(key)
+        difference = "" if sent is None else sent.difference(record)
+        if difference:
+            self.node.world.note(self.node.name, "altered", f"{key}: {difference}")
+        return message_fingerprint(f"{key}{difference}".encode(), record.body)
 
     async def send_back(self, broker: BrokerAddress, queue: MessageQueue, delay_level: int) -> None:
         """Sends the last message of a topic back, as one that could not be handled."""
         record = self.last.get((queue.broker, queue.topic))
         if record is None:
             return
-        key = decode_properties(record.properties).get("UNIQ_KEY", "")
-        message = message_fingerprint(key.encode(), record.body)
+        message = self.fingerprint(record)
         header = ConsumerSendMsgBackRequest(
             offset=record.physical_offset,
             group=self.group,
@@ -469,30 +520,12 @@ class ScriptedClient:
             origin_topic=record.topic,
             max_reconsume_times=RETRIES_MAX,
         )
-        operation, times = self._begin(), record.reconsume_times
-        self._record(operation, Outcome.INVOKE, "SendBack", queue, record.physical_offset, times, message, RETRIES_MAX)
-        answer = await self._ask(broker, request(RequestCode.CONSUMER_SEND_MSG_BACK, encode_header(header)), TIMEOUT_S)
-        outcome = answer if isinstance(answer, Outcome) else _simple(answer)
-        self._record(operation, outcome, "SendBack", queue, record.physical_offset, times, message, RETRIES_MAX)
-
-    async def query_route(self, nameserver: str, topic: str, brokers: list[BrokerAddress]) -> None:
-        """Asks a nameserver where a topic is; an event for each broker says whether it is there."""
-        operation = self._begin()
-        for broker in brokers:
-            self._record(operation, Outcome.INVOKE, "QueryRoute", MessageQueue(topic, broker.name, -1))
-        command = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(GetRouteInfoRequest(topic=topic)))
-        answer = await self._ask(BrokerAddress("", nameserver), command, TIMEOUT_S)
-        known: set[tuple[str, str]] = set()
-        if not isinstance(answer, Outcome) and answer.code == ResponseCode.SUCCESS:
-            route = decode_body(TopicRouteData, answer.body)
-            queues = {data.broker_name for data in route.queue_datas}
-            for data in route.broker_datas:
-                if data.broker_name in queues:
-                    known |= {(data.broker_name, address) for address in data.broker_addrs.values()}
-        for broker in brokers:
-            outcome = answer if isinstance(answer, Outcome) else Outcome.OK
-            found = int((broker.name, broker.address) in known)
-            self._record(operation, outcome, "QueryRoute", MessageQueue(topic, broker.name, -1), found)
+        operation, times = self.begin(), record.reconsume_times
+        due_ms = self.node.world.loop.wall_ms() + _retry_delay_ms(delay_level, times)
+        self.record(operation, Outcome.INVOKE, "SendBack", queue, due_ms, times, message, RETRIES_MAX)
+        answer = await self.ask(broker, request(RequestCode.CONSUMER_SEND_MSG_BACK, encode_header(header)), TIMEOUT_S)
+        outcome = answer if isinstance(answer, Outcome) else simple(answer)
+        self.record(operation, outcome, "SendBack", queue, due_ms, times, message, RETRIES_MAX)
 
     async def commit_offset(self, broker: BrokerAddress, queue: MessageQueue, back: int = 0) -> None:
         place = self.place(queue)
@@ -500,60 +533,41 @@ class ScriptedClient:
         header = UpdateConsumerOffsetRequest(
             consumer_group=self.group, topic=queue.topic, queue_id=queue.queue_id, commit_offset=offset
         )
-        operation = self._begin()
-        self._record(operation, Outcome.INVOKE, "CommitOffset", queue, place.committed, offset)
-        answer = await self._ask(broker, request(RequestCode.UPDATE_CONSUMER_OFFSET, encode_header(header)), TIMEOUT_S)
-        outcome = answer if isinstance(answer, Outcome) else _simple(answer)
-        self._record(operation, outcome, "CommitOffset", queue, place.committed, offset)
+        operation, committed = self.begin(), place.committed
+        self.record(operation, Outcome.INVOKE, "CommitOffset", queue, committed, offset)
+        answer = await self.ask(broker, request(RequestCode.UPDATE_CONSUMER_OFFSET, encode_header(header)), TIMEOUT_S)
+        outcome = answer if isinstance(answer, Outcome) else simple(answer)
+        self.record(operation, outcome, "CommitOffset", queue, committed, offset)
         if outcome is Outcome.OK:
             place.committed = offset
 
     async def query_offset(self, broker: BrokerAddress, queue: MessageQueue) -> None:
         header = QueryConsumerOffsetRequest(consumer_group=self.group, topic=queue.topic, queue_id=queue.queue_id)
-        operation = self._begin()
-        self._record(operation, Outcome.INVOKE, "QueryOffset", queue, -1)
-        answer = await self._ask(broker, request(RequestCode.QUERY_CONSUMER_OFFSET, encode_header(header)), TIMEOUT_S)
+        operation = self.begin()
+        self.record(operation, Outcome.INVOKE, "QueryOffset", queue, -1)
+        answer = await self.ask(broker, request(RequestCode.QUERY_CONSUMER_OFFSET, encode_header(header)), TIMEOUT_S)
         if isinstance(answer, Outcome) or answer.code != ResponseCode.SUCCESS:
-            outcome = answer if isinstance(answer, Outcome) else _simple(answer)
-            self._record(
+            outcome = answer if isinstance(answer, Outcome) else simple(answer)
+            self.record(
                 operation, outcome, "QueryOffset", queue, -1, d=0 if isinstance(answer, Outcome) else answer.code
             )
             return
         offset = decode_header(QueryConsumerOffsetResponse, answer).offset
-        self._record(operation, Outcome.OK, "QueryOffset", queue, offset)
+        self.record(operation, Outcome.OK, "QueryOffset", queue, offset)
         self.places[queue] = Place(offset, offset, offset)
 
     async def lock_queue(self, broker: BrokerAddress, queue: MessageQueue, *, unlock: bool = False) -> None:
         action = "UnlockQueue" if unlock else "LockQueue"
         code = RequestCode.UNLOCK_BATCH_MQ if unlock else RequestCode.LOCK_BATCH_MQ
         body = LockBatchRequestBody(consumer_group=self.group, client_id=self.name, mq_set=(queue,))
-        operation = self._begin()
-        self._record(operation, Outcome.INVOKE, action, queue)
-        answer = await self._ask(broker, request(code, body=encode_body(body)), TIMEOUT_S)
+        operation = self.begin()
+        self.record(operation, Outcome.INVOKE, action, queue)
+        answer = await self.ask(broker, request(code, body=encode_body(body)), TIMEOUT_S)
         granted = 0
         if not isinstance(answer, Outcome) and not unlock and answer.code == ResponseCode.SUCCESS:
             granted = int(queue in decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
-        outcome = answer if isinstance(answer, Outcome) else _simple(answer)
-        self._record(operation, outcome, action, queue, granted, self.node.world.loop.wall_ms())
-
-    async def heartbeat(self, broker: BrokerAddress) -> None:
-        body = HeartbeatData(
-            client_id=self.name,
-            producer_data_set=(ProducerData(group_name=PRODUCER_GROUP),),
-            consumer_data_set=(
-                ConsumerData(
-                    group_name=self.group,
-                    consume_type=ConsumeType.CONSUME_PASSIVELY,
-                    message_model=MessageModel.CLUSTERING,
-                    consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
-                    subscription_data_set=(SubscriptionData(topic=TOPIC, sub_string="*"),),
-                ),
-            ),
-        )
-        operation, queue = self._begin(), MessageQueue("", broker.name, -1)
-        self._record(operation, Outcome.INVOKE, "Heartbeat", queue)
-        answer = await self._ask(broker, request(RequestCode.HEART_BEAT, body=encode_body(body)), TIMEOUT_S)
-        self._record(operation, answer if isinstance(answer, Outcome) else _simple(answer), "Heartbeat", queue)
+        outcome = answer if isinstance(answer, Outcome) else simple(answer)
+        self.record(operation, outcome, action, queue, granted, self.node.world.loop.wall_ms())
 
     async def read_to_end(self, broker: BrokerAddress, queue: MessageQueue) -> None:
         """Reads a queue from its beginning until nothing is left, as an auditor does."""
@@ -566,7 +580,7 @@ class ScriptedClient:
                 await asyncio.sleep(1)
 
 
-def _simple(answer: RemotingCommand) -> Outcome:
+def simple(answer: RemotingCommand) -> Outcome:
     if answer.code == ResponseCode.QUERY_NOT_FOUND:
         return Outcome.FAIL
     return Outcome.OK if answer.code == ResponseCode.SUCCESS else Outcome.UNKNOWN
@@ -580,6 +594,11 @@ def _stored(answer: RemotingCommand) -> Outcome:
 def _pulled(answer: RemotingCommand) -> Outcome:
     """What an answer to a pull says of the offset that came with it: one that was refused did not commit."""
     return Outcome.OK if "nextBeginOffset" in (answer.ext_fields or ()) else Outcome.FAIL
+
+
+def _retry_delay_ms(delay_level: int, times: int) -> int:
+    """How long a message that is sent back waits: the level asked for, or one that rises with every time."""
+    return DELAYS_S[min(delay_level or FIRST_RETRY_LEVEL + times, len(DELAYS_S)) - 1] * 1000
 
 
 def _pull_timeout_s(suspend_ms: int) -> float:

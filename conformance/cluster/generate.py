@@ -23,7 +23,7 @@ EFFECTS_MAX: Final = 40
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
 
-WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag")
+WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered")
 """What a pull may ask for instead of everything."""
 
 Pick = Callable[[int, int], int]
@@ -42,6 +42,10 @@ class Profile:
     """Of eight pulls so many wait for a message."""
     filtered: int = 2
     """Of eight pulls so many have a filter."""
+    pauses_ms: tuple[int, ...] = (1, 5, 20, 100, 1_000, 10_000, 31_000)
+    """How long `AdvanceClock` waits."""
+    looks: bool = False
+    """After something happened to a broker or a client, somebody looks who is there."""
 
 
 def kinds(profile: Profile, *, transactions: bool, calm: bool) -> list[type[h.Step]]:
@@ -78,22 +82,38 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "CommitOffset":
             choice = h.CommitOffset(client, broker, queue, (0, 0, 0, 1)[pick(0, 3)])
         case "AdvanceClock":
-            choice = h.AdvanceClock((1, 5, 20, 100, 1_000, 10_000, 31_000)[pick(0, 6)])
+            choice = h.AdvanceClock(profile.pauses_ms[pick(0, len(profile.pauses_ms) - 1)])
         case "JumpClock":
             choice = h.JumpClock(broker, (-1_000, -1, 1_000, 60_000)[pick(0, 3)])
         case "ProcessCrash" | "PowerLoss":
-            choice = kind(broker, pick(0, EFFECTS_MAX))  # type: ignore[call-arg]  # the case knows the fields
+            effects = pick(0, EFFECTS_MAX) if pick(0, 2) else 0
+            choice = kind(broker, effects)  # type: ignore[call-arg]  # the case knows the fields
         case "ConsumerPause":
             choice = h.ConsumerPause(client, (1_000, 10_000, 40_000)[pick(0, 2)])
         case "Cut":
             choice = h.Cut(client, broker, bool(pick(0, 1)))
         case "ProducerDeath":
             choice = h.ProducerDeath(client)
-        case "Heal":
-            choice = h.Heal()
-        case "RestartBroker" | "FailFlush":
+        case "SlowNetwork":
+            choice = h.SlowNetwork(client, broker, (50, 500, 2_000)[pick(0, 2)])
+        case "SlowReader":
+            choice = h.SlowReader(client, (5_000, 500)[pick(0, 1)])
+        case "QueryRoute":
+            choice = h.QueryRoute(client)
+        case "Heal" | "RestartNameserver":
+            choice = kind()
+        case "RestartBroker" | "StopBroker" | "FailFlush" | "FullDisk":
             choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
-        case "Heartbeat" | "Disconnect" | "LoseAnswer" | "LoseRequest" | "HalfOpen":
+        case (
+            "Heartbeat"
+            | "Leave"
+            | "ViewRefresh"
+            | "QueryKey"
+            | "Disconnect"
+            | "LoseAnswer"
+            | "LoseRequest"
+            | "HalfOpen"
+        ):
             choice = kind(client, broker)  # type: ignore[call-arg]  # the case knows the fields
         case _:
             choice = kind(client, broker, queue)  # type: ignore[call-arg,arg-type]  # the case knows the fields
@@ -113,6 +133,11 @@ MIXED: Final = Profile(
         h.LockQueue: 3,
         h.UnlockQueue: 1,
         h.Heartbeat: 2,
+        h.Leave: 1,
+        h.ViewRefresh: 1,
+        h.QueryRoute: 1,
+        h.QueryKey: 1,
+        h.QueryBounds: 1,
         h.SendHalf: 4,
         h.RestartBroker: 3,
         h.ProcessCrash: 2,
@@ -127,6 +152,10 @@ MIXED: Final = Profile(
         h.ConsumerPause: 1,
         h.JumpClock: 1,
         h.FailFlush: 1,
+        h.FullDisk: 1,
+        h.StopBroker: 1,
+        h.SlowNetwork: 1,
+        h.SlowReader: 1,
     }
 )
 PROFILES: Final = (
@@ -135,7 +164,7 @@ PROFILES: Final = (
         {h.Send: 8, h.SendBatch: 2, h.Pull: 10, h.AdvanceClock: 4, h.Disconnect: 1, h.RestartBroker: 1},
         delayed=0,
         waiting=7,
-        filtered=0,
+        filtered=2,
     ),
     Profile(  # offsets
         {
@@ -163,7 +192,28 @@ PROFILES: Final = (
             h.ProcessCrash: 1,
             h.ProducerDeath: 1,
             h.LoseAnswer: 1,
+            h.SlowNetwork: 1,
         }
+    ),
+    Profile(  # members and routes
+        {
+            h.Heartbeat: 6,
+            h.Leave: 3,
+            h.ViewRefresh: 4,
+            h.QueryRoute: 4,
+            h.AdvanceClock: 4,
+            h.Send: 4,
+            h.ProducerDeath: 2,
+            h.Disconnect: 1,
+            h.RestartBroker: 1,
+            h.StopBroker: 2,
+            h.ProcessCrash: 2,
+            h.PowerLoss: 2,
+            h.RestartNameserver: 1,
+        },
+        delayed=0,
+        pauses_ms=(100, 1_000, 3_000, 10_000, 31_000, 140_000),
+        looks=True,
     ),
     Profile(  # delays and retries
         {
@@ -190,17 +240,40 @@ PROFILES: Final = (
         }
     ),
     Profile(  # filters and batches
-        {h.Send: 6, h.SendBatch: 4, h.Pull: 8, h.AdvanceClock: 3, h.PowerLoss: 1, h.RestartBroker: 1},
+        {
+            h.Send: 6,
+            h.SendBatch: 4,
+            h.Pull: 8,
+            h.Heartbeat: 2,
+            h.QueryKey: 2,
+            h.QueryBounds: 2,
+            h.AdvanceClock: 3,
+            h.PowerLoss: 1,
+            h.RestartBroker: 1,
+        },
         delayed=0,
-        waiting=0,
+        waiting=1,
         filtered=6,
     ),
 )
-"""Half of the histories are mixed, the others have one of these profiles."""
+"""A third of the histories is mixed, the others have one of these profiles."""
 
 
 def profile_of(pick: Pick) -> Profile:
-    return PROFILES[max(0, pick(0, 2 * len(PROFILES) - 1) - len(PROFILES))]
+    return PROFILES[max(0, pick(0, 3 * len(PROFILES) // 2 - 1) - len(PROFILES) // 2)]
+
+
+def looked_after(pick: Pick, each: h.Step) -> list[h.Step]:
+    """A while after something happened to a broker or to a client, somebody looks who is there."""
+    match each:
+        case h.ProcessCrash() | h.PowerLoss() | h.StopBroker() | h.RestartBroker() | h.RestartNameserver():
+            long_ms = 150_000 if isinstance(each, h.PowerLoss) else 10_000
+            return [h.AdvanceClock((3_000, long_ms)[pick(0, 1)]), h.QueryRoute()]
+        case h.ProducerDeath() | h.Leave() | h.Disconnect():
+            client, broker = each.client + 1, each.broker if not isinstance(each, h.ProducerDeath) else pick(0, 1)
+            return [h.AdvanceClock((3_000, 150_000)[pick(0, 1)]), h.ViewRefresh(client, broker)]
+        case _:
+            return []
 
 
 def revived(steps: list[h.Step]) -> tuple[h.Step, ...]:
@@ -211,6 +284,8 @@ def revived(steps: list[h.Step]) -> tuple[h.Step, ...]:
         found.append(each)
         if isinstance(each, h.ProcessCrash | h.PowerLoss) and each.effects % 5:
             due.append((number + each.effects % 5, each.broker))
+        if isinstance(each, h.StopBroker):
+            due.append((number + 4, each.broker))
         found += [h.RestartBroker(broker) for at, broker in due if at == number]
     return tuple(found)
 
@@ -221,6 +296,8 @@ def setting(pick: Pick) -> h.Setting:
         brokers=pick(1, 2),
         clients=pick(1, 3),
         queues=pick(1, 2),
+        groups=pick(1, 2),
+        force_register=pick(0, 3) > 0,
         sync_flush=pick(0, 3) < 3,
         log_file_bytes=(64, 16)[pick(0, 1)] * 1024,
     )
@@ -235,7 +312,11 @@ def history(seed: int, steps: int, *, transactions: bool = True) -> h.History:
 
     chosen, profile = setting(pick), profile_of(pick)
     choices = kinds(profile, transactions=transactions, calm=pick(1, CALM_ONE_IN) == CALM_ONE_IN)
-    return h.History(chosen, revived([step(pick, profile, choices) for _ in range(steps)]))
+    taken: list[h.Step] = []
+    while len(taken) < steps:
+        taken.append(step(pick, profile, choices))
+        taken += looked_after(pick, taken[-1]) if profile.looks else []
+    return h.History(chosen, revived(taken))
 
 
 def histories(steps_max: int = 25, *, transactions: bool = True) -> st.SearchStrategy[h.History]:
@@ -249,7 +330,8 @@ def histories(steps_max: int = 25, *, transactions: bool = True) -> st.SearchStr
         pick = picker(draw)
         chosen, profile = setting(pick), profile_of(pick)
         choices = kinds(profile, transactions=transactions, calm=pick(1, CALM_ONE_IN) == CALM_ONE_IN)
-        steps = draw(st.lists(st.builds(lambda p: step(p, profile, choices), st.just(pick)), max_size=steps_max))
-        return h.History(chosen, revived(steps))
+        drawn = draw(st.lists(st.builds(lambda p: step(p, profile, choices), st.just(pick)), max_size=steps_max))
+        looked = [[each, *(looked_after(pick, each) if profile.looks else [])] for each in drawn]
+        return h.History(chosen, revived([each for some in looked for each in some]))
 
     return whole()

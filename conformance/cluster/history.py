@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, get_args
 
 from refmq.errors import UsageError
 
 Decision = Literal["commit", "rollback", "unknown", "none"]
-Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag"]
+Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag", "registered"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,11 @@ class Setting:
     brokers: int = 1
     clients: int = 2
     queues: int = 2
+    groups: int = 1
+    """Consumer groups: the clients are members of one or the other in turn."""
     sync_flush: bool = True
+    force_register: bool = True
+    """Brokers register in full every time; otherwise they ask first whether anything is new."""
     log_file_bytes: int = 64 * 1024
     """Small files: a few dozen messages roll them."""
 
@@ -148,6 +152,46 @@ class Heartbeat:
     broker: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A client says good-bye to a broker: it is no member of its groups there any more."""
+
+    client: int = 0
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRefresh:
+    """A client asks a broker for the members of its group."""
+
+    client: int = 0
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRoute:
+    """A client asks the nameserver which brokers have the topic."""
+
+    client: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKey:
+    """A client asks a broker for the last message that it sent there, by its key."""
+
+    client: int = 0
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryBounds:
+    """A client asks where a queue begins and ends."""
+
+    client: int = 0
+    broker: int = 0
+    queue: int = 0
+
+
 # --- the world ---------------------------------------------------------------------------------------------------
 
 
@@ -194,6 +238,25 @@ class FailFlush:
     """The next flush of a broker's disk fails, and the ones after it."""
 
     broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FullDisk:
+    """The disk of a broker has no room for the next new bytes."""
+
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StopBroker:
+    """A broker is stopped in good order and stays down."""
+
+    broker: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RestartNameserver:
+    """The nameserver dies and is started: it has forgotten everything that brokers told it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +316,23 @@ class HalfOpen:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowNetwork:
+    """What goes between a client and a broker takes long, and some of it much longer."""
+
+    client: int = 0
+    broker: int = 0
+    by_ms: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SlowReader:
+    """A client reads slowly: what brokers send it piles up."""
+
+    client: int = 0
+    bytes_per_s: int = 2_000
+
+
+@dataclass(frozen=True, slots=True)
 class Heal:
     """Every cut ends."""
 
@@ -268,12 +348,20 @@ Step = (
     | LockQueue
     | UnlockQueue
     | Heartbeat
+    | Leave
+    | ViewRefresh
+    | QueryRoute
+    | QueryKey
+    | QueryBounds
     | AdvanceClock
     | JumpClock
     | ProcessCrash
     | PowerLoss
     | RestartBroker
     | FailFlush
+    | FullDisk
+    | StopBroker
+    | RestartNameserver
     | ProducerDeath
     | ConsumerPause
     | Disconnect
@@ -281,38 +369,12 @@ Step = (
     | LoseRequest
     | Cut
     | HalfOpen
+    | SlowNetwork
+    | SlowReader
     | Heal
 )
 
-STEPS: Final[dict[str, type[Step]]] = {
-    kind.__name__: kind
-    for kind in (
-        Send,
-        SendBatch,
-        SendHalf,
-        Pull,
-        SendBack,
-        CommitOffset,
-        QueryOffset,
-        LockQueue,
-        UnlockQueue,
-        Heartbeat,
-        AdvanceClock,
-        JumpClock,
-        ProcessCrash,
-        PowerLoss,
-        RestartBroker,
-        FailFlush,
-        ProducerDeath,
-        ConsumerPause,
-        Disconnect,
-        LoseAnswer,
-        LoseRequest,
-        Cut,
-        HalfOpen,
-        Heal,
-    )
-}
+STEPS: Final[dict[str, type[Step]]] = {kind.__name__: kind for kind in get_args(Step)}
 
 STANDS_FOR: Final = {
     "AdvanceClock": ("ImmunityOver", "TrustExpire", "LoanExpire"),
@@ -335,6 +397,11 @@ OPERATIONS: Final = (
     LockQueue,
     UnlockQueue,
     Heartbeat,
+    Leave,
+    ViewRefresh,
+    QueryRoute,
+    QueryKey,
+    QueryBounds,
 )
 """What clients do; the other steps are the world's."""
 

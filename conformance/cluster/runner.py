@@ -10,11 +10,13 @@ from typing import Any, Final
 
 from conformance.base import Violation
 from conformance.cluster import history as h
-from conformance.cluster.client import TOPIC, BrokerAddress, ScriptedClient
+from conformance.cluster import questions
+from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
 from refmq.broker.config import BrokerConfig
 from refmq.model.ids import MessageQueue
 from refmq.sim.cluster import Cluster
 from refmq.sim.loop import Stuck
+from refmq.sim.network import Delay
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge, line_of
@@ -26,10 +28,7 @@ SETTLE_S: Final = 12.0
 CHECK_INTERVAL_MS: Final = 1_000
 CHECK_IMMUNITY_MS: Final = 500
 CHECKS_MAX: Final = 5
-DELAYS_S: Final = (1, 2, 5, 10)
-"""The delay levels of the brokers: the longest is over in the quiet time."""
-RETRY_TOPIC: Final = "%RETRY%g"
-DEAD_LETTERS: Final = "%DLQ%g"
+GROUPS: Final = ("g", "h")
 TRANSACTIONS_SETTLE_S: Final = 30.0
 """Enough rounds of checks for every half message to be decided or set aside."""
 STORY_LIMIT_S: Final = 4 * 3600.0
@@ -53,21 +52,21 @@ class Story:
     cluster: Cluster = field(init=False)
     clients: list[Node] = field(init=False)
     scripted: dict[str, ScriptedClient] = field(default_factory=dict)
-    numbers: list[int] = field(default_factory=lambda: [0, 0])
+    common: Common = field(default_factory=Common)
     operations: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         setting = self.history.setting
         self.cluster = Cluster(
-            self.world, brokers=setting.brokers, config=broker_config(), store_config=store_config(setting)
+            self.world, brokers=setting.brokers, config=broker_config(self.history), store_config=store_config(setting)
         )
         self.clients = [self.world.node(f"client-{number}", self._run_client) for number in range(setting.clients)]
         self.auditor = self.world.node("auditor", self._run_client)
 
     async def _run_client(self, node: Node) -> None:
         """A client's process: it waits for its script."""
-        group = "audit" if node.name == "auditor" else "g"
-        self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.numbers)
+        group = "audit" if node is self.auditor else GROUPS[self.clients.index(node) % self.history.setting.groups]
+        self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.common)
         await asyncio.Event().wait()
 
     async def run(self) -> None:
@@ -124,9 +123,9 @@ class Story:
             ):
                 node, broker = self._client(step.client), self._broker(step.broker)
                 self._begin(node, self._operation(step, node, broker))
-            case h.Heartbeat():
+            case h.Heartbeat() | h.Leave() | h.ViewRefresh() | h.QueryKey() | h.QueryBounds() | h.QueryRoute():
                 node = self._client(step.client)
-                self._begin(node, self.scripted[node.name].heartbeat(self._address(self._broker(step.broker))))
+                self._begin(node, self._question(step, self.scripted[node.name]))
             case h.AdvanceClock():
                 await asyncio.sleep(step.by_ms / 1000)
             case h.Heal():
@@ -139,8 +138,14 @@ class Story:
                 node = self._client(step.client)
                 node.pause()
                 self.world.loop.call_later(step.for_ms / 1000, node.resume)
-            case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen():
+            case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen() | h.SlowNetwork():
                 self._disturb(step, self._client(step.client).name, self._broker(step.broker).name)
+            case h.SlowReader():
+                self.world.network.slow_reader(self._client(step.client).name, step.bytes_per_s)
+            case h.RestartNameserver():
+                for nameserver in self.cluster.nameservers:
+                    nameserver.crash()
+                    nameserver.start()
             case _:
                 await self._strike(step, self._broker(step.broker))
 
@@ -151,11 +156,11 @@ class Story:
             case h.ProcessCrash() | h.PowerLoss():
                 if step.effects:  # when it happens the world says so
                     self.world.record_fault(self._broker(step.broker).name, "CrashPlanned")
-            case h.JumpClock() | h.RestartBroker() | h.FailFlush():
+            case h.JumpClock() | h.RestartBroker() | h.StopBroker() | h.FailFlush() | h.FullDisk():
                 self.world.record_fault(self._broker(step.broker).name, name)
-            case h.ConsumerPause():
+            case h.ConsumerPause() | h.SlowReader():
                 self.world.record_fault(self._client(step.client).name, name)
-            case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen():
+            case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen() | h.SlowNetwork():
                 self.world.record_fault(self._broker(step.broker).name, name)
 
     async def _operation(
@@ -174,7 +179,7 @@ class Story:
     ) -> None:
         client, address, queue = self.scripted[node.name], self._address(broker), self._queue(broker, step.queue)
         if isinstance(step, h.Pull | h.SendBack) and step.retry:
-            queue = MessageQueue(RETRY_TOPIC, broker.name, 0)
+            queue = MessageQueue(f"%RETRY%{client.group}", broker.name, 0)
         match step:
             case h.Send(delay_level=0):
                 for _ in range(step.count):
@@ -188,7 +193,7 @@ class Story:
             case h.SendBack():
                 await client.send_back(address, queue, step.delay_level)
             case h.Pull() if step.wanted != "all":
-                await client.pull_filtered(address, queue, step.count, step.wanted)
+                await client.pull_filtered(address, queue, step.count, step.suspend_ms, step.wanted)
             case h.SendHalf():
                 await client.send_half(address, queue, step.decision, step.reply, step.ends)
             case h.Pull():
@@ -200,8 +205,38 @@ class Story:
             case h.LockQueue() | h.UnlockQueue():
                 await client.lock_queue(address, queue, unlock=isinstance(step, h.UnlockQueue))
 
+    async def _question(
+        self,
+        step: h.Heartbeat | h.Leave | h.ViewRefresh | h.QueryKey | h.QueryBounds | h.QueryRoute,
+        client: ScriptedClient,
+    ) -> None:
+        if isinstance(step, h.QueryRoute):
+            await self._ask_for_route(client)
+            return
+        broker = self._broker(step.broker)
+        address = self._address(broker)
+        match step:
+            case h.Heartbeat():
+                await questions.heartbeat(client, address)
+            case h.Leave():
+                await questions.leave(client, address)
+            case h.ViewRefresh():
+                await questions.view_refresh(client, address)
+            case h.QueryKey():
+                await questions.query_key(client, address)
+            case h.QueryBounds():
+                await questions.query_bounds(client, address, self._queue(broker, step.queue))
+
+    async def _ask_for_route(self, client: ScriptedClient) -> None:
+        addresses = [self._address(broker) for broker in self.cluster.brokers]
+        for nameserver in self.cluster.nameserver_addresses:
+            await questions.query_route(client, nameserver, TOPIC, addresses)
+
     def _disturb(
-        self, step: h.Disconnect | h.LoseAnswer | h.LoseRequest | h.Cut | h.HalfOpen, client: str, broker: str
+        self,
+        step: h.Disconnect | h.LoseAnswer | h.LoseRequest | h.Cut | h.HalfOpen | h.SlowNetwork,
+        client: str,
+        broker: str,
     ) -> None:
         network = self.world.network
         match step:
@@ -215,9 +250,13 @@ class Story:
                 network.cut(broker, client, both=not step.answers_only)
             case h.HalfOpen():
                 network.half_open(broker, client)
+            case h.SlowNetwork():
+                network.set_delay(Delay(step.by_ms / 2000, step.by_ms / 1000, hiccup_chance=0.1), client, broker)
 
     async def _strike(
-        self, step: h.JumpClock | h.ProcessCrash | h.PowerLoss | h.RestartBroker | h.FailFlush, broker: Node
+        self,
+        step: h.JumpClock | h.ProcessCrash | h.PowerLoss | h.RestartBroker | h.StopBroker | h.FailFlush | h.FullDisk,
+        broker: Node,
     ) -> None:
         match step:
             case h.JumpClock():
@@ -231,8 +270,12 @@ class Story:
             case h.RestartBroker():
                 await self.cluster.stop(broker)
                 broker.start()
+            case h.StopBroker():
+                await self.cluster.stop(broker)
             case h.FailFlush() if broker.is_up:
                 self.cluster.fail_flush(broker)
+            case h.FullDisk() if broker.is_up:
+                self.cluster.fill_disk(broker)
             case _:
                 pass
 
@@ -257,7 +300,7 @@ class Story:
             for round_ in range(6):
                 for node in self.clients:
                     for broker in self.cluster.brokers:
-                        self._begin(node, self.scripted[node.name].heartbeat(self._address(broker)))
+                        self._begin(node, questions.heartbeat(self.scripted[node.name], self._address(broker)))
                 await asyncio.sleep(TRANSACTIONS_SETTLE_S / 6)
                 assert round_ < 6
             await asyncio.gather(*self.operations)
@@ -284,12 +327,11 @@ class Story:
             for number in range(self.history.setting.queues):
                 await self._read(client, broker, self._queue(broker, number))
             if any(isinstance(step, h.SendBack) for step in self.history.steps):
-                for topic in (RETRY_TOPIC, DEAD_LETTERS):
-                    await self._read(client, broker, MessageQueue(topic, broker.name, 0))
+                for group in GROUPS[: self.history.setting.groups]:
+                    for prefix in ("%RETRY%", "%DLQ%"):
+                        await self._read(client, broker, MessageQueue(prefix + group, broker.name, 0))
         await self._ask_for_offsets()
-        addresses = [self._address(broker) for broker in self.cluster.brokers]
-        for nameserver in self.cluster.nameserver_addresses:
-            await self.auditor.call(lambda n=nameserver: client.query_route(n, TOPIC, addresses))  # type: ignore[misc]  # defaults
+        await self.auditor.call(lambda: self._ask_for_route(client))
 
     async def _ask_for_offsets(self) -> None:
         """A member of the group hears what is committed."""
@@ -305,9 +347,12 @@ class Story:
         await self.auditor.call(lambda: client.read_to_end(address, queue))
 
 
-def broker_config() -> BrokerConfig:
+def broker_config(history: h.History) -> BrokerConfig:
+    """Without transactions brokers look for them less often: that costs time and finds nothing."""
+    has_halves = any(isinstance(step, h.SendHalf) for step in history.steps)
     return BrokerConfig(
-        transaction_check_interval=CHECK_INTERVAL_MS,
+        force_register=history.setting.force_register,
+        transaction_check_interval=CHECK_INTERVAL_MS if has_halves else 60 * CHECK_INTERVAL_MS,
         transaction_time_out=CHECK_IMMUNITY_MS,
         transaction_check_max=CHECKS_MAX,
         enable_property_filter=True,

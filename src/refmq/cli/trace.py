@@ -187,7 +187,7 @@ def numbers(entry: Recorded) -> list[tuple[str, int]]:
     found = []
     for position, letter in enumerate("abcd"):
         value: int = getattr(entry.event, letter)
-        if position < len(names):
+        if position < len(names) and names[position]:
             found.append((names[position], value))
         elif value:
             found.append((letter, value))

@@ -475,7 +475,15 @@ ANOMALIES: Final = (
     Invariant("BatchWhole", "The messages of a batch lie next to each other, all or none."),
     Invariant("RetriedOrDead", "A message that was sent back comes again or, after so many times, is a dead letter."),
     Invariant("FilteredPull", "A pull with a filter brings all that it wants and nothing else."),
-    Invariant("RouteKnown", "When all is quiet a nameserver knows every broker that has a topic."),
+    Invariant("RouteKnown", "When all is quiet a nameserver knows every broker that has a topic, and no other."),
+    Invariant("MembersKnown", "When all is quiet a broker lists the members of a group, all of them and no other."),
+    Invariant("MembersTold", "The members of a group are told when somebody joins it or leaves it."),
+    Invariant("FreeQueueLent", "A queue that nobody holds is lent to whoever asks."),
+    Invariant("FlushedInTime", "Without synchronous flush a record is durable after a while."),
+    Invariant("BoundsExact", "A queue begins and ends where a broker says."),
+    Invariant("WellFormed", "An event holds what this table says, and every one is there once, in its order."),
+    Invariant("SidesAgree", "What a client is told its broker did; what a broker did for clients was asked for."),
+    Invariant("NodeCoherent", "The steps of a node follow from each other."),
 )
 """What clients see and no specification has: the families of Jepsen's kafka workload for queues, as the promises that
 they break ("lost write" is AckedSurvives and has its name), and the promise of long polling."""
@@ -491,17 +499,25 @@ CLIENT_FIELDS: Final = {
     "SendDelayed": ("due_ms", "level", "message", "status"),
     "SendHalf": ("physical_offset", "half_offset", "message", "status"),
     "EndTransaction": ("decision", "half_offset", "message", "status"),
+    "CheckReply": ("decision", "half_offset", "message"),
     "Pull": ("from_offset", "next_offset", "max_offset", "status"),
     "PullFiltered": ("from_offset", "next_offset", "wanted_classes", "status"),
-    "SendBack": ("physical_offset", "reconsume_times", "message", "retries_max"),
-    "CommitOffset": ("before", "after"),
-    "QueryOffset": ("offset",),
-    "QueryRoute": ("found",),
+    "SendBack": ("due_ms", "reconsume_times", "message", "retries_max"),
+    "CommitOffset": ("before", "after", "", "status"),
+    "QueryOffset": ("offset", "", "", "status"),
+    "QueryRoute": ("queues",),
+    "QueryKey": ("found", "others", "message"),
+    "QueryBounds": ("min_offset", "max_offset"),
+    "Heartbeat": (),
+    "Leave": (),
+    "ViewRefresh": ("found",),
+    "Notified": (),
     "LockQueue": ("granted", "at_ms"),
-    "UnlockQueue": ("at_ms",),
+    "UnlockQueue": ("", "at_ms"),
 }
 """What the events of a client's operation hold; -1 where the answer is not known yet. The status of a sending that is
-invoked is the class of the message, a number below 4 by which filters choose."""
+invoked is the class of the message, a number below 4 by which filters choose; that of a pull is how many ms it may
+wait. `Notified` is no operation: a broker has told the client that its group changed."""
 
 CONSUMED_FIELDS: Final = ("physical_offset", "queue_offset", "message", "size_bytes")
 """What a `consumed` event holds: one message that reached a client, whatever operation brought it."""

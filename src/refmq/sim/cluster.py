@@ -127,6 +127,11 @@ class Cluster:
         if failure is not None:
             raise failure
 
+    def fill_disk(self, broker: Node) -> None:
+        """The next write of a broker that needs room finds none; the broker may end because of it."""
+        self.failing_disks.add(broker.name)
+        broker.simulated_disk.inject(Fault.DISK_FULL)
+
     def fail_flush(self, broker: Node) -> None:
         """The next flush of a broker's disk fails; the broker may end because of it."""
         self.failing_disks.add(broker.name)

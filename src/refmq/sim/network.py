@@ -239,8 +239,9 @@ class Network:
         self._retry_waiting()
 
     def end_faults(self) -> None:
-        """The wires are whole again: no cut, no planned loss, no slow reader."""
+        """The wires are whole again: no cut, no planned loss, no slow reader, no long way between two nodes."""
         self._losing.clear()
+        self._delays.clear()
         self._slow.clear()
         self.heal()
 

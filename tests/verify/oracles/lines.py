@@ -82,7 +82,7 @@ class Paper:
             physical, offset = self._store(topic, broker, queue_id, message)
         if outcome != Outcome.OK:
             physical, offset = (-1, -1)
-        if outcome == Outcome.UNKNOWN:
+        if outcome != Outcome.OK:
             self.add(broker, "Disconnect")
         self.add("client", "Send", outcome, a=physical, b=offset, c=message, **who)
 
@@ -104,7 +104,7 @@ class Paper:
         }
         queue = self.queues.get((topic, broker, queue_id), [])
         found = queue[from_offset : from_offset + count]
-        self.add("client", "Pull", Outcome.INVOKE, a=from_offset, **who)
+        self.add("client", "Pull", Outcome.INVOKE, a=from_offset, b=-1, c=-1, **who)
         for position, (physical, message) in enumerate(found):
             self.add("client", "Pull", Outcome.CONSUMED, a=physical, b=from_offset + position, c=message, d=SIZE, **who)
         status = 0 if found else 19
@@ -121,7 +121,7 @@ class Paper:
         """A transaction: 8 commits, 12 rolls back, 0 is set aside in the end."""
         self.operation += 1
         who: Named = {"actor": "producer", "operation": self.operation, "subject": "t@b", "queue_id": 0}
-        self.add("client", "SendHalf", Outcome.INVOKE, c=message, **who)
+        self.add("client", "SendHalf", Outcome.INVOKE, a=-1, b=-1, c=message, **who)
         self.add("client", "SendHalf", Outcome.OK, c=message, **who)
         if decision:
             self.add("client", "EndTransaction", Outcome.INVOKE, a=decision, c=message, **who)

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from refmq.verify.oracles.agreement import sides_agree
 from refmq.verify.oracles.base import Finding, Line, Oracle, Promises, line_of
 from refmq.verify.oracles.calm import answered_when_calm, held_pull_wakes
+from refmq.verify.oracles.coherence import node_coherent
 from refmq.verify.oracles.consumers import (
     committed_offset_kept,
     committed_offset_monotone,
     committed_offset_never_ahead,
+    free_queue_lent,
     one_owner_per_queue,
 )
 from refmq.verify.oracles.delivery import (
@@ -23,8 +26,8 @@ from refmq.verify.oracles.delivery import (
     filtered_pull,
     never_early,
     retried_or_dead,
-    route_known,
 )
+from refmq.verify.oracles.lookups import bounds_exact, index_finds_every_key
 from refmq.verify.oracles.messages import (
     aborted_read,
     acked_survives,
@@ -32,7 +35,15 @@ from refmq.verify.oracles.messages import (
     no_invention,
     queue_matches_log,
 )
-from refmq.verify.oracles.polls import durable_ack, never_serve_unflushed, nonmonotonic_poll, skipped_poll
+from refmq.verify.oracles.polls import (
+    durable_ack,
+    flushed_in_time,
+    never_serve_unflushed,
+    nonmonotonic_poll,
+    skipped_poll,
+)
+from refmq.verify.oracles.presence import members_known, members_told, route_known
+from refmq.verify.oracles.records import well_formed
 from refmq.verify.oracles.transactions import (
     committed_once,
     committed_visible,
@@ -70,6 +81,15 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "RetriedOrDead": retried_or_dead,
     "FilteredPull": filtered_pull,
     "RouteKnown": route_known,
+    "MembersKnown": members_known,
+    "MembersTold": members_told,
+    "FreeQueueLent": free_queue_lent,
+    "FlushedInTime": flushed_in_time,
+    "IndexFindsEveryKey": index_finds_every_key,
+    "BoundsExact": bounds_exact,
+    "WellFormed": well_formed,
+    "SidesAgree": sides_agree,
+    "NodeCoherent": node_coherent,
 }
 """Promise -> the function that judges it."""
 

@@ -42,6 +42,8 @@ class Line(NamedTuple):
     b: int
     c: int
     d: int
+    sequence: int = -1
+    """Counts the events of a life of a node; -1: nobody counted."""
 
     @property
     def queue(self) -> Queue:
@@ -69,6 +71,8 @@ class Promises:
 
     flush_sync: bool = True
     """An acknowledged message survives a power loss. Without it, only what `FlushLog` has covered does."""
+    complete: bool = True
+    """No event is missing. A trace that says that it dropped some is not complete."""
     settled: bool = True
     """The lines end with a quiet time in which everything that should happen in the end has happened."""
 
@@ -104,6 +108,7 @@ def line_of(node: str, recorded: Recorded) -> Line:
         event.b,
         event.c,
         event.d,
+        recorded.sequence,
     )
 
 

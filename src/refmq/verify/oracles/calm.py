@@ -1,12 +1,13 @@
 """Promises about promptness: what nothing disturbs is answered, and at once where that is promised.
 
 A cluster that is disturbed may be slow, and its answers may be lost, so these oracles judge only operations during
-which nothing happened to the cluster. Faults are events; `Quiet` keeps account of them.
+which nothing happened to who takes part in them. Faults are events; `Quiet` keeps account of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from refmq.trace.record import Outcome
@@ -20,24 +21,49 @@ START_NS: Final = 2_000_000_000
 """What a broker may take from the end of its recovery until it serves."""
 
 LASTING: Final = frozenset(
-    {"Cut", "HalfOpen", "LoseAnswer", "LoseRequest", "FailFlush", "CrashPlanned", "ConsumerPause", "JumpClock"}
+    {
+        "Cut",
+        "HalfOpen",
+        "LoseAnswer",
+        "LoseRequest",
+        "SlowNetwork",
+        "SlowReader",
+        "FailFlush",
+        "FullDisk",
+        "CrashPlanned",
+        "ConsumerPause",
+        "JumpClock",
+    }
 )
 """Faults that strike later, or for a while: until everything is repaired (`Settled`) nothing is expected any more."""
 
-ENDS: Final = frozenset({"ProcessCrash", "PowerLoss", "RestartBroker", "StopStore"})
+ENDS: Final = frozenset({"ProcessCrash", "PowerLoss", "RestartBroker", "StopBroker", "StopStore"})
 """A broker goes down; it is expected to serve again when it has recovered."""
 
 
 SENDS: Final = ("Send", "SendBatch", "SendDelayed", "SendHalf")
 
+REFUSALS: Final = {
+    "Pull": (17,),
+    "PullFiltered": (17, 24),
+    "QueryOffset": (22,),
+    "CommitOffset": (17,),
+}
+"""Codes with which a broker may refuse although all is well: no such topic, no subscription yet, no offset yet. The
+commit of a pull is refused with it."""
+
+
+NAMESERVER: Final = "namesrv"
+"""What the names of nameservers begin with."""
+
 
 class Quiet:
-    """Whether anything disturbs the cluster."""
+    """Whether anything disturbs a broker or a client. What happens to one broker does not excuse another."""
 
     def __init__(self) -> None:
-        self.last_fault = -1
-        """The number of the line of the last fault."""
-        self._is_broken = False
+        self._last: dict[str, int] = {}
+        self._settled = -1
+        self._broken: dict[str, set[str]] = {}
         self._down: set[str] = set()
         self._from_ns: dict[str, int] = {}
 
@@ -45,24 +71,49 @@ class Quiet:
         if line.outcome != Outcome.STEP:
             return
         if line.action in LASTING:
-            self._is_broken = True
-            self.last_fault = number
+            self._broken.setdefault(line.node, set()).add(line.action)
+            self._last[line.node] = number
         elif line.action in ENDS:
             # Who loses its power says good-bye to nobody: the other ends of its connections find out by trying.
-            self._is_broken = self._is_broken or line.action == "PowerLoss"
-            self.last_fault = number
+            lasting = self._broken.setdefault(line.node, set())
+            lasting |= {line.action} & {"PowerLoss"}
+            lasting -= {"CrashPlanned"}  # it has happened, or was forgotten with the life that it was planned for
+            self._last[line.node] = number
             self._down.add(line.node)
-        elif line.action in ("Disconnect", "Settled"):
-            self.last_fault = number
-            self._is_broken = self._is_broken and line.action != "Settled"
+        elif line.action == "Disconnect":
+            self._last[line.node] = number
+        elif line.action == "Settled":
+            self._settled = number
+            self._broken.clear()
         elif line.action == "FinishRecovery":
             self._down.discard(line.node)
             self._from_ns[line.node] = line.at_ns + START_NS
 
+    def last_fault(self, *nodes: str) -> int:
+        """The number of the line of the last fault that struck one of these nodes, or the repair of everything."""
+        return max(self._settled, *[self._last.get(node, -1) for node in nodes])
+
+    def last_fault_of(self, line: Line) -> int:
+        """... that struck whoever took part in what the line tells."""
+        if line.action == "QueryRoute":  # speaks of a broker, to a nameserver
+            return self.last_fault(line.node, *[node for node in self._last if node.startswith(NAMESERVER)])
+        return self.last_fault(line.node, line.queue[1])
+
+    def is_broken(self, *nodes: str) -> bool:
+        """Whether a fault lasts that struck one of these nodes."""
+        return any(self._broken.get(node) for node in nodes)
+
     def expects(self, line: Line) -> bool:
         """Whether an operation that begins with this line should succeed if nothing comes in between."""
         broker = line.queue[1]
-        return not self._is_broken and broker not in self._down and line.at_ns >= self._from_ns.get(broker, 0)
+        if self.is_broken(line.node, broker) or broker in self._down:
+            return False
+        return line.at_ns >= self._from_ns.get(broker, 0)
+
+
+PULL_NOT_FOUND: Final = 19
+LOOK_NS: Final = 5_500_000_000
+"""Brokers look every five seconds whether the time of a pull is up."""
 
 
 def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
@@ -77,41 +128,86 @@ def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
                 begun[key] = (number, line)
         elif line.outcome in (Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN) and key in begun:
             since, _ = begun.pop(key)
-            if since < quiet.last_fault:
+            if since < quiet.last_fault_of(line):
                 continue
             if line.outcome == Outcome.UNKNOWN:
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} has no outcome although nothing disturbed it", number)
+            elif line.outcome == Outcome.FAIL and line.d not in REFUSALS.get(line.action, ()):
+                yield Finding("AnsweredWhenCalm", f"{_what(line)} fails although nothing disturbed it", number)
             elif line.outcome == Outcome.OK and line.action in SENDS and line.d:
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} is stored with reserve, status {line.d}", number)
     if promises.settled:
         for since, line in begun.values():
-            if since > quiet.last_fault:
+            if since > quiet.last_fault_of(line):
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} was never answered", since)
 
 
+class _Classes:
+    """The classes of the messages in a queue: by them filters choose. Told by producers and by what brokers append."""
+
+    def __init__(self) -> None:
+        self._by_message: Remembered[int, int] = Remembered()
+        self._by_place: Remembered[tuple[Queue, int], int] = Remembered()
+
+    def feed(self, line: Line) -> None:
+        if line.action in SENDS and line.outcome == Outcome.INVOKE:
+            self._by_message[line.c] = line.d
+        elif line.action == "AppendMessage" and line.outcome == Outcome.STEP and line.c in self._by_message:
+            self._by_place[line.queue, line.b] = self._by_message[line.c]
+
+    def is_wanted(self, queue: Queue, offset: int, mask: int | None) -> bool:
+        """Whether a filter surely wants the message at a place; without a filter everything is wanted."""
+        if mask is None:
+            return True
+        found = self._by_place.get((queue, offset))
+        return found is not None and bool(mask >> found & 1)
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A pull that may be held."""
+
+    line: int
+    invoke: Line
+    mask: int | None
+    """The classes that it wants; None: all."""
+    due_ns: int | None = None
+    """When its message was there."""
+
+
 def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue."""
-    quiet = Quiet()
-    waiting: dict[tuple[str, int], tuple[Queue, int]] = {}  # operation of a client -> queue and offset it waits for
-    due: dict[tuple[str, int], tuple[int, int]] = {}  # operation -> line and time when its message was there
-    since: dict[tuple[str, int], int] = {}
+    """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue; one for which
+    none comes waits as long as it may, and not much longer."""
+    quiet, classes = Quiet(), _Classes()
+    waiting: dict[tuple[str, int], _Waiting] = {}
     for number, line in enumerate(lines):
         quiet.feed(number, line)
+        classes.feed(line)
         key = (line.actor, line.operation)
-        if line.action == "Pull" and line.outcome == Outcome.INVOKE:
+        if line.action in ("Pull", "PullFiltered") and line.outcome == Outcome.INVOKE:
             if quiet.expects(line):
-                waiting[key], since[key] = (line.queue, line.a), number
-        elif line.action == "Pull" and line.outcome != Outcome.CONSUMED:
-            waiting.pop(key, None)
-            _, due_ns = due.pop(key, (0, line.at_ns))
-            if line.at_ns - due_ns > WAKE_NS_MAX and since.get(key, -1) > quiet.last_fault:
-                late_ns = line.at_ns - due_ns
-                sentence = f"{line.actor} waited at offset {line.a} of {line.subject}/{line.queue_id} for {late_ns} ns"
-                yield Finding("HeldPullWakes", f"{sentence} after the message was there", number)
+                waiting[key] = _Waiting(number, line, line.c if line.action == "PullFiltered" else None)
+        elif line.action in ("Pull", "PullFiltered") and line.outcome != Outcome.CONSUMED:
+            pull = waiting.pop(key, None)
+            if pull is not None and pull.line > quiet.last_fault_of(line):
+                yield from _judge_held(number, line, pull)
         elif line.action == "DispatchMessage" and line.outcome == Outcome.STEP:
-            for key, wanted in waiting.items():
-                if wanted == (line.queue, line.b):
-                    due[key] = (number, line.at_ns)
+            for pull in waiting.values():
+                is_ahead = pull.invoke.queue == line.queue and line.b >= pull.invoke.a
+                if is_ahead and pull.due_ns is None and classes.is_wanted(line.queue, line.b, pull.mask):
+                    pull.due_ns = line.at_ns
+
+
+def _judge_held(number: int, answer: Line, pull: _Waiting) -> Iterator[Finding]:
+    where = f"{answer.actor} waited at offset {answer.a} of {answer.subject}/{answer.queue_id}"
+    took_ns, may_ns = answer.at_ns - pull.invoke.at_ns, pull.invoke.d * 1_000_000
+    late_ns = answer.at_ns - (pull.due_ns if pull.due_ns is not None else answer.at_ns)
+    if late_ns > WAKE_NS_MAX:
+        yield Finding("HeldPullWakes", f"{where} for {late_ns} ns after the message was there", number)
+    elif took_ns > may_ns + LOOK_NS and may_ns:
+        yield Finding("HeldPullWakes", f"{where} for {took_ns} ns, longer than it asked for", number)
+    elif answer.d == PULL_NOT_FOUND and answer.outcome == Outcome.OK and took_ns < may_ns:
+        yield Finding("HeldPullWakes", f"{where} for {took_ns} ns only and got nothing", number)
 
 
 def _what(line: Line) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.calm import Quiet
 
 TRUST_MS: Final = 30_000
 """How long a client relies on an answer to LockQueue: ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME, 4.9.8."""
@@ -86,31 +87,54 @@ class _Register:
     possible: set[int] = field(default_factory=set)
     """Empty: nobody has committed."""
     ever: set[int] = field(default_factory=set)
+    past: list[tuple[int, frozenset[int]]] = field(default_factory=list)
+    """What it may have been until when, for as long as a crash may bring it back."""
     pending: dict[tuple[str, int], set[int]] = field(default_factory=dict)
     """Commits that are under way, or of which nobody will ever know: what they commit, and what others have committed
     meanwhile, before or after them."""
 
-    def succeed(self, operation: tuple[str, int], offset: int) -> None:
+    def succeed(self, operation: tuple[str, int], offset: int, at_ns: int) -> None:
         """A commit is known to have happened: it is the last one, unless it overlapped with others."""
+        self.past = [then for then in self.past if then[0] >= at_ns - SAVED_NS]
+        self.past.append((at_ns, frozenset(self.possible)))
         overlapping = self.pending.pop(operation, set())
         for others in self.pending.values():
             others.add(offset)
         self.possible = {offset, *overlapping, *(each for others in self.pending.values() for each in others)}
 
+    def crash(self, since_ns: int | None) -> None:
+        """Memory is gone: it may be anything that it may have been since then, or ever."""
+        if since_ns is None:
+            self.possible |= self.ever | {_NOTHING}
+        for until_ns, possible in self.past:
+            if since_ns is None or until_ns >= since_ns:
+                self.possible |= possible
+
+
+SAVED_NS: Final = 20_000_000_000
+"""A broker writes its offsets down 10 s after its start and then every 5 s."""
+
 
 def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetKept: a broker tells a group the offset that it committed last.
 
-    After a crash it may be an older one, because offsets are written to their file now and then; never another one.
+    After a crash it may be an older one, because offsets are written to their file every few seconds; never another.
     """
     registers: dict[tuple[str, Queue], _Register] = {}
+    started_ns: dict[str, int] = {}
+    unreliable: set[str] = set()
     asking: dict[tuple[str, int], set[int]] = {}
     for number, line in enumerate(lines):
         if line.outcome == Outcome.STEP:
-            if line.action in ("ProcessCrash", "PowerLoss"):
+            if line.action in ("JumpClock", "FailFlush", "FullDisk"):
+                unreliable.add(line.node)
+            elif line.action == "FinishRecovery":
+                started_ns[line.node] = line.at_ns
+            elif line.action in ("ProcessCrash", "PowerLoss"):
                 for (_, queue), register in registers.items():
                     if queue[1] == line.node:
-                        register.possible |= register.ever | {_NOTHING}
+                        since_ns = max(line.at_ns - SAVED_NS, started_ns.get(line.node, 0))
+                        register.crash(None if line.node in unreliable else since_ns)
             continue
         key, operation = (line.group, line.queue), (line.actor, line.operation)
         register = registers.setdefault(key, _Register({_NOTHING})) if line.action in _OFFSETS else _Register()
@@ -121,7 +145,7 @@ def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator
             for allowed in asking.values():
                 allowed.add(line.b)
         elif line.action == "CommitOffset" and line.outcome == Outcome.OK:
-            register.succeed(operation, line.b)
+            register.succeed(operation, line.b, line.at_ns)
         elif line.action == "CommitOffset" and line.outcome == Outcome.FAIL:
             register.pending.pop(operation, None)
         elif line.action == "QueryOffset" and line.outcome == Outcome.INVOKE:
@@ -161,6 +185,45 @@ def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[F
             trusted[key] = (line.actor, line.b)
         elif line.action == "UnlockQueue" and trusted.get(key, ("", 0))[0] == line.actor:
             del trusted[key]
+
+
+LOAN_MS: Final = 60_000
+"""How long a broker lends without hearing from the holder: RebalanceLockManager, 4.9.8."""
+GRACE_NS: Final = 32_000_000_000
+"""After a restart a broker lends nothing until whoever trusted its predecessor does so no more."""
+
+
+def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """FreeQueueLent: a client that asks for a queue gets it, unless another one holds it or the broker is new.
+
+    Who holds a queue is what the broker says that it lent and took back.
+    """
+    held: dict[tuple[str, Queue], tuple[str, int]] = {}
+    started_ns: dict[str, int] = {}
+    asked: Remembered[tuple[str, int], int] = Remembered()
+    quiet = Quiet()
+    for number, line in enumerate(lines):
+        quiet.feed(number, line)
+        key = (line.group, line.queue)
+        if line.outcome == Outcome.STEP:
+            if line.action == "LockQueue" and line.a:
+                held[key] = (line.actor, line.b)
+            elif line.action == "UnlockQueue" and held.get(key, ("", 0))[0] == line.actor:
+                del held[key]
+            elif line.action == "FinishRecovery":
+                started_ns[line.node] = line.at_ns
+                held = {known: loan for known, loan in held.items() if known[1][1] != line.node}
+        elif line.action == "LockQueue" and line.outcome == Outcome.INVOKE:
+            asked[line.actor, line.operation] = number
+        elif line.action == "LockQueue" and line.outcome == Outcome.OK and not line.a:
+            holder, since_ms = held.get(key, (line.actor, 0))
+            is_free = holder == line.actor or line.at_ns // 1_000_000 - since_ms > LOAN_MS + 1_000
+            is_new = line.at_ns - started_ns.get(line.queue[1], 0) < GRACE_NS
+            undisturbed = quiet.last_fault_of(line) < asked.get((line.actor, line.operation), -1) and quiet.expects(
+                line
+            )
+            if is_free and not is_new and undisturbed:
+                yield Finding("FreeQueueLent", f"{line.actor} does not get {_name(line.queue)}, which is free", number)
 
 
 def _name(queue: Queue) -> str:

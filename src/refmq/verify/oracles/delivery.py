@@ -7,10 +7,13 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Power, Promises, Queue, Remembered
+from refmq.verify.oracles.calm import Quiet
 
-CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss", "FailFlush", "CrashPlanned"})
+CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss", "FailFlush", "FullDisk", "CrashPlanned"})
 RETRY_PREFIX: Final = "%RETRY%"
 DEAD_PREFIX: Final = "%DLQ%"
+SYSTEM: Final = ("%", "SCHEDULE_TOPIC", "RMQ_SYS_")
+LATE_MS_MAX: Final = 500
 NO_MATCH: Final = 20
 """Response code of a pull that passed messages and wanted none of them."""
 
@@ -36,32 +39,49 @@ class _Losses:
 
 
 def never_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """NeverEarly: a delayed message reaches no consumer before its delay, counted from when it was sent, is over.
+    """NeverEarly: a delayed message reaches no consumer before its delay, counted from when it was sent, is over, and
+    one that was sent back not before the delay of its retry.
 
     Not judged for a broker whose clock was set.
     """
-    due_ms: Remembered[int, int] = Remembered()
+    due_ms: Remembered[tuple[int, bool], int] = Remembered()  # message and whether it is a retry
     set_clocks: set[str] = set()
     for number, line in enumerate(lines):
         if line.action == "SendDelayed" and line.outcome == Outcome.INVOKE:
-            due_ms[line.c] = line.a
+            due_ms[line.c, False] = line.a
+        elif line.action == "SendBack" and line.outcome == Outcome.INVOKE and line.b < line.d:
+            due_ms[line.c, True] = min(line.a, due_ms.get((line.c, True), line.a))
         elif line.action == "JumpClock" and line.outcome == Outcome.STEP:
             set_clocks.add(line.node)
         elif line.outcome == Outcome.CONSUMED and line.queue[1] not in set_clocks:
-            early_ms = due_ms.get(line.c, 0) - line.at_ns // 1_000_000
-            if early_ms > 0:
+            is_retry = line.topic.startswith(RETRY_PREFIX)
+            early_ms = due_ms.get((line.c, is_retry), 0) - line.at_ns // 1_000_000
+            if early_ms > 0 and not line.topic.startswith(DEAD_PREFIX):
                 yield Finding("NeverEarly", f"{line.actor} got a delayed message {early_ms} ms early", number)
 
 
 def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """DelayedDelivered: an acknowledged delayed message reaches a consumer in the end, and once if nothing crashed."""
+    """DelayedDelivered: an acknowledged delayed message reaches a consumer in the end, and once if nothing crashed.
+
+    When nothing disturbs its broker it is in its queue soon after its time.
+    """
+    quiet = Quiet()
+    due: Remembered[int, Line] = Remembered()
     waiting: Remembered[int, tuple[str, int]] = Remembered()
     places: Remembered[int, set[Place]] = Remembered()
     crashed: set[str] = set()
     losses = _Losses()
     for number, line in enumerate(lines):
         losses.feed(number, line)
+        quiet.feed(number, line)
+        if line.action == "SendDelayed" and line.outcome == Outcome.INVOKE and quiet.expects(line):
+            due[line.c] = line._replace(operation=number)
         if line.outcome == Outcome.STEP:
+            if line.action == "AppendMessage" and line.c in due and not line.topic.startswith(SYSTEM):
+                sent = due.pop(line.c)
+                late_ms = line.at_ns // 1_000_000 - sent.a
+                if late_ms > LATE_MS_MAX and quiet.last_fault_of(line) < sent.operation:
+                    yield Finding("DelayedDelivered", f"a delayed message is delivered {late_ms} ms late", number)
             if line.action in CRASHES:
                 crashed.add(line.node)
             if line.action == "PowerLoss" and not promises.flush_sync:
@@ -213,17 +233,3 @@ def _judge_filtered(
             passed[place] = [*passed.get(place, []), (line.actor, mask, number)]
         elif places[place] in classes and mask >> classes[places[place]] & 1:
             yield Finding("FilteredPull", f"{line.actor} passed a message that it wanted at {place}", number)
-
-
-def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """RouteKnown: when all is quiet a nameserver knows every broker that has the topic."""
-    has_topic: set[tuple[str, str]] = set()
-    for number, line in enumerate(lines):
-        topic, broker, _ = line.queue
-        if line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.d == 0:
-            has_topic.add((topic, broker))
-        elif line.outcome == Outcome.STEP and line.action == "PowerLoss" and not promises.flush_sync:
-            has_topic = {known for known in has_topic if known[1] != line.node}
-        is_missing = line.action == "QueryRoute" and line.outcome == Outcome.OK and not line.a
-        if is_missing and promises.settled and (topic, broker) in has_topic:
-            yield Finding("RouteKnown", f"the route of {topic} does not have {broker}", number)

@@ -63,17 +63,17 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
 
 
 def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """NoInvention: what reaches a consumer was sent before, to the same topic."""
-    sent: Remembered[int, str] = Remembered()
+    """NoInvention: what reaches a consumer was sent before, to the same queue of the same topic."""
+    sent: Remembered[int, Queue] = Remembered()
     for number, line in enumerate(lines):
         if line.action in (*SENDS, "SendHalf", "SendDelayed") and line.outcome == Outcome.INVOKE:
-            sent[line.c] = line.topic
+            sent[line.c] = line.queue
         elif line.outcome == Outcome.CONSUMED:
-            topic = sent.get(line.c)
-            if topic is None:
-                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was never sent", number)
-            elif topic != line.topic and not line.topic.startswith(SYSTEM_PREFIXES):
-                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was sent to {topic}", number)
+            queue = sent.get(line.c)
+            if queue is None:
+                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was never sent, not like this", number)
+            elif queue != line.queue and not line.topic.startswith(SYSTEM_PREFIXES):
+                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was sent to {queue}", number)
 
 
 def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:

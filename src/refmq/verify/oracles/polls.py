@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Polls, Power, Promises, Queue, Remembered
+from refmq.verify.oracles.calm import Quiet
 
 
 def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
@@ -96,3 +98,28 @@ def durable_ack(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             if line.d == 0 and line.a >= flushed_to.get(broker, line.a + 1):
                 sentence = f"{broker} acknowledges the record at {line.a}, flushed to {flushed_to[broker]}"
                 yield Finding("DurableAck", sentence, number)
+
+
+FLUSH_NS_MAX: Final = 12_000_000_000
+"""An asynchronous flush comes after half a second if there is much to write, and after 10 s in any case."""
+
+
+def flushed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """FlushedInTime: without synchronous flush a record is durable after a while, if nothing disturbs its broker."""
+    quiet = Quiet()
+    oldest: dict[str, tuple[int, int, int]] = {}  # node -> line, time and end of the oldest record that is not flushed
+    for number, line in enumerate(lines):
+        quiet.feed(number, line)
+        if line.outcome != Outcome.STEP:
+            continue
+        if line.action in ("StartStore", "FinishRecovery"):
+            oldest.pop(line.node, None)
+        elif line.action == "AppendMessage":
+            oldest.setdefault(line.node, (number, line.at_ns, line.a + line.d))
+        if line.node in oldest:
+            since, at_ns, end = oldest[line.node]
+            if line.at_ns - at_ns > FLUSH_NS_MAX and quiet.last_fault_of(line) < since:
+                yield Finding("FlushedInTime", f"{line.node} has not flushed the record that ends at {end}", number)
+                del oldest[line.node]
+            elif line.action == "FlushLog" and line.a >= end:
+                del oldest[line.node]

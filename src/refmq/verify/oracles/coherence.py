@@ -1,0 +1,438 @@
+"""The steps of one broker follow from each other: its log, its queues, its recovery, its rounds, its tables.
+
+This is the reference's own arithmetic, done again from the trace alone. It is judged for a broker whose trace is there
+from its start on, and ends for a life in which the disk failed. Over a crash it keeps what a crash keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+
+HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
+OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+STARTING: Final = ("StartStore", "ScanLog", "TruncateLog", "FinishRecovery")
+"""The steps of a start, in this order."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """A check round under way."""
+
+    half: int
+    next_op: int
+
+
+@dataclass(slots=True)
+class _Broker:
+    """What is known of a broker from its steps."""
+
+    phase: str = ""
+    """The last step of a start; empty while it is down."""
+    stopped_at: int | None = None
+    """Where its log ended when it was stopped in good order; None after a crash."""
+    lost_power: bool = False
+    valid_to: int = 0
+    log_end: int = 0
+    flushed_to: int = 0
+    records: Remembered[int, Line] = field(default_factory=Remembered)
+    """By physical offset: everything that the log holds, as far as it was seen."""
+    waiting: Remembered[int, None] = field(default_factory=Remembered)
+    """Records that are not dispatched yet, in the order of the log."""
+    acked: Remembered[int, None] = field(default_factory=Remembered)
+    ends: set[int] = field(default_factory=set)
+    """Where records end: a flush covers whole ones."""
+    store_ms: set[int] = field(default_factory=set)
+    last_ms: int = 0
+    next_offset: dict[Queue, int] = field(default_factory=dict)
+    flushed_units: dict[Queue, int] = field(default_factory=dict)
+    grown: set[Queue] = field(default_factory=set)
+    """Queues that grew in this life."""
+    file_starts: set[int] = field(default_factory=lambda: {0})
+    min_offset: int = 0
+    checkpoint: tuple[int, int, int] = (0, 0, 0)
+    halves: dict[int, int] = field(default_factory=dict)
+    """Half offset -> message."""
+    check_times: dict[int, int] = field(default_factory=dict)
+    ops: dict[int, int] = field(default_factory=dict)
+    """Op offset -> half offset that it names."""
+    own_ops: set[int] = field(default_factory=set)
+    """Op messages that were appended in this life."""
+    decided: set[int] = field(default_factory=set)
+    old: set[int] = field(default_factory=set)
+    """Messages that are old enough to be asked for."""
+    persisted: tuple[int, int] | None = None
+    unsaved: bool = False
+    """Offsets were committed since they were last written down."""
+    round: _Round | None = None
+    progress: tuple[int, int] | None = None
+    offsets: dict[tuple[str, Queue], int] = field(default_factory=dict)
+    loans: dict[tuple[str, Queue], str] = field(default_factory=dict)
+    members: set[tuple[str, str]] = field(default_factory=set)
+
+    def end(self, *, power: bool, clean: bool = False) -> None:
+        """The process is gone, and its memory. Without power so is what was not flushed."""
+        self.phase, self.round, self.progress, self.persisted, self.unsaved = "", None, None, None, False
+        self.offsets = self.offsets if clean else {}
+        self.grown.clear()
+        self.own_ops.clear()
+        self.old.clear()
+        self.loans.clear()
+        self.members.clear()
+        self.acked.clear()
+        self.waiting.clear()
+        self.flushed_units.clear()
+        self.checkpoint = (0, 0, 0)
+        self.lost_power = self.lost_power or power
+        if power:
+            self.next_offset.clear()
+            self.halves.clear()
+            self.check_times.clear()
+            self.ops.clear()
+            for at in [at for at, record in self.records.items() if at + record.d > self.flushed_to]:
+                del self.records[at]
+
+
+def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """NodeCoherent: the steps of a broker follow from each other."""
+    if not promises.complete:
+        return
+    brokers: dict[str, _Broker] = {}
+    failing: set[str] = set()
+    for number, line in enumerate(lines):
+        if line.outcome != Outcome.STEP:
+            continue
+        if line.action == "StartStore":
+            brokers.setdefault(line.node, _Broker())
+        elif line.action in ("FailFlush", "FullDisk", "JumpClock"):
+            failing.add(line.node)
+        broker = brokers.get(line.node)
+        if broker is None or line.node in failing:
+            continue
+        if line.action in ("ProcessCrash", "PowerLoss"):
+            broker.stopped_at = None
+            broker.end(power=line.action == "PowerLoss")
+            continue
+        judge_step = STEPS.get(line.action)
+        for sentence in () if judge_step is None else judge_step(broker, line, promises):
+            yield Finding("NodeCoherent", f"{line.action} of {line.node}: {sentence}", number)
+    if promises.settled:
+        for name, broker in brokers.items():
+            if broker.waiting and name not in failing:
+                sentence = f"{name} has not dispatched the record at {next(iter(broker.waiting))}"
+                yield Finding("NodeCoherent", sentence, 0)
+
+
+# --- a start and an end ----------------------------------------------------------------------------------------------
+
+
+def _starting(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    expected = STARTING[0] if broker.phase in ("", STARTING[-1]) else STARTING[STARTING.index(broker.phase) + 1]
+    if line.action != expected or (line.action == STARTING[0] and broker.phase):
+        yield f"it follows {broker.phase or 'nothing'}"
+    broker.phase = line.action
+    match line.action:
+        case "StartStore" if broker.stopped_at is not None and line.a != 1:
+            yield "it was stopped in good order, and this is not known"
+        case "ScanLog":
+            broker.valid_to = line.b
+            if line.a not in broker.file_starts or (broker.stopped_at is not None and line.b != broker.stopped_at):
+                yield f"the log is said to be valid from {line.a} to {line.b}, it ended at {broker.stopped_at}"
+        case "TruncateLog" if line.a != broker.valid_to:
+            yield f"the log was valid to {broker.valid_to}, not to {line.a}"
+        case "FinishRecovery":
+            if line.a != broker.valid_to or line.b != broker.min_offset:
+                yield f"the log was valid to {broker.valid_to}, not from {line.b} to {line.a}"
+            broker.log_end = broker.flushed_to = line.a
+            broker.ends.add(line.a)
+            for at in [at for at in broker.records if at >= line.a]:
+                del broker.records[at]
+
+
+def _stopped(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if line.a != broker.log_end or broker.phase != "FinishRecovery":
+        yield f"its log ends at {broker.log_end}, not at {line.a}"
+    behind = sorted(q for q in broker.grown if broker.flushed_units.get(q, -1) != broker.next_offset[q])
+    if behind or broker.unsaved:
+        yield f"{behind or 'its offsets'} were not written down"
+    broker.end(power=False, clean=True)
+    broker.stopped_at = line.a
+
+
+# --- the log and its queues -----------------------------------------------------------------------------------------
+
+
+def _appended(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if broker.phase != "FinishRecovery":
+        yield "the store is not open"
+    elif line.a != broker.log_end:
+        yield f"the log ends at {broker.log_end}, not at {line.a}"
+    expected = broker.next_offset.get(line.queue, line.b)
+    if line.b != expected:
+        yield f"the next offset of {line.subject}/{line.queue_id} is {expected}, not {line.b}"
+    broker.next_offset[line.queue] = line.b + 1
+    broker.grown.add(line.queue)
+    broker.log_end = line.a + line.d
+    broker.ends.add(broker.log_end)
+    broker.records[line.a] = line
+    broker.waiting[line.a] = None
+    broker.last_ms = max(broker.last_ms, line.at_ns // 1_000_000)
+    broker.store_ms.add(broker.last_ms)
+    if line.topic == HALF_TOPIC:
+        broker.halves[line.b] = line.c
+    elif line.topic == OP_TOPIC:
+        broker.own_ops.add(line.b)
+
+
+def _rolled(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if line.a != broker.log_end or line.b <= line.a:
+        yield f"the log ends at {broker.log_end}, not at {line.a}"
+    broker.log_end = line.b
+    broker.ends |= {line.a, line.b}
+    broker.file_starts.add(line.b)
+
+
+def _expired(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if line.a != broker.min_offset or line.b not in broker.file_starts or line.b <= line.a:
+        yield f"the log begins at {broker.min_offset}, not at {line.a}"
+    broker.min_offset = line.b
+
+
+def _flushed(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if not broker.flushed_to <= line.a <= broker.log_end or line.a not in broker.ends:
+        yield f"from {broker.flushed_to} to {line.a}, which is no end of a record"
+    broker.flushed_to = max(broker.flushed_to, line.a)
+
+
+def _acknowledged(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    record = broker.records.get(line.a)
+    if record is None or (record.queue, record.b, record.c) != (line.queue, line.b, line.c):
+        yield f"there is no such record at {line.a}"
+    elif line.a in broker.acked:
+        yield f"the record at {line.a} was acknowledged before"
+    elif promises.flush_sync and line.d == 0 and line.a + record.d > broker.flushed_to:
+        yield f"the record at {line.a} is not flushed"
+    broker.acked[line.a] = None
+
+
+def _dispatched(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    record = broker.records.get(line.a)
+    if broker.phase == "FinishRecovery":
+        first = next(iter(broker.waiting), None)
+        if first != line.a:
+            yield f"the next record to dispatch is at {first}, not at {line.a}"
+        if promises.flush_sync and line.a + line.d > broker.flushed_to:
+            yield f"the record at {line.a} is not flushed"
+    broker.waiting.pop(line.a, None)
+    if record is not None and (record.queue, record.b, record.d) != (line.queue, line.b, line.d):
+        yield f"the record at {line.a} is another one"
+
+
+def _served(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    record = broker.records.get(line.a)
+    if line.a in broker.waiting:
+        yield f"the record at {line.a} is not dispatched"
+    elif record is not None and (record.queue, record.b, record.c, record.d) != (line.queue, line.b, line.c, line.d):
+        yield f"the record at {line.a} is another one"
+    elif line.a + line.d > broker.log_end:
+        yield f"there is no record at {line.a}"
+
+
+def _flushed_units(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    last, end = broker.flushed_units.get(line.queue, -1), broker.next_offset.get(line.queue, line.a)
+    if not last < line.a <= end:
+        yield f"the queue ends at {end} and was flushed to {last}, now to {line.a}"
+    broker.flushed_units[line.queue] = line.a
+
+
+def _flushed_index(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if line.a >= 0 and not broker.lost_power and line.a not in broker.records:
+        yield f"there is no record at {line.a}"
+
+
+def _checkpoint(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    stamps = (line.a, line.b, line.c)
+    known = broker.store_ms | {0}
+    for before, stamp in zip(broker.checkpoint, stamps, strict=True):
+        if stamp < before:
+            yield f"a stamp goes back from {before} to {stamp}"
+        elif stamp not in known:
+            yield f"nothing was stored at {stamp}"
+    broker.checkpoint = stamps
+
+
+# --- transactions ----------------------------------------------------------------------------------------------------
+
+
+def _half_stored(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    record = broker.records.get(line.a)
+    if record is None or line.d or (record.topic, record.b, record.c) != (HALF_TOPIC, line.b, line.c):
+        yield f"there is no such half message at {line.a}"
+
+
+def _decided(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if broker.halves.get(line.b, line.c) != line.c:
+        yield f"half message {line.b} is {broker.halves[line.b]:#x}, not {line.c:#x}"
+    broker.decided.add(line.b)
+
+
+def _op_written(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if broker.halves.get(line.b, line.c) != line.c or line.b not in broker.decided:
+        yield f"half message {line.b} is not decided, or not {line.c:#x}"
+    if line.a >= broker.next_offset.get(line.queue, line.a + 1) or line.a in broker.ops:
+        yield f"there is no new op message at {line.a}"
+    broker.ops[line.a] = line.b
+
+
+def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if line.action == "RoundStart":
+        if broker.round is not None or (broker.progress is not None and broker.progress != (line.a, line.b)):
+            yield f"the last round ended at {broker.progress}"
+        broker.round = _Round(line.a, line.b)
+        return
+    if line.action == "PersistProgress":
+        if (broker.progress or (line.a, line.b)) != (line.a, line.b) or broker.persisted == (line.a, line.b):
+            yield f"the last round ended at {broker.progress}"
+        broker.persisted = (line.a, line.b)
+        return
+    round_ = broker.round
+    if round_ is None:
+        yield "there is no round"
+        return
+    match line.action:
+        case "PullOps":
+            if line.a != round_.next_op or not line.a <= line.b <= broker.next_offset.get(_op_queue(line), line.b):
+                yield f"the next op message is {round_.next_op}"
+            elif any(op in broker.own_ops and op not in broker.ops for op in range(line.a, line.b)):
+                yield "one of them was never written"
+            round_.next_op = line.b
+        case "RoundFinish":
+            if line.a != round_.half or line.b > round_.next_op:
+                yield f"the round is at {round_.half} and {round_.next_op}"
+            broker.round, broker.progress = None, (line.a, line.b)
+        case "RoundAbort":
+            broker.round = None
+        case _:
+            if line.a < round_.half or (line.a > round_.half and not broker.lost_power and not broker.min_offset):
+                yield f"the round is at {round_.half}"
+            round_.half = line.a + 1
+            yield from _passed(broker, line)
+
+
+def _op_queue(line: Line) -> Queue:
+    return OP_TOPIC, line.node, 0
+
+
+def _passed(broker: _Broker, line: Line) -> Iterator[str]:
+    """A round passes a half message."""
+    message = broker.halves.get(line.a)
+    if line.action == "HalfRemoved":
+        if line.b >= 0 and broker.ops.get(line.b, line.a) != line.a:
+            yield f"op message {line.b} names {broker.ops[line.b]}"
+        return
+    if message is not None and line.c != message:
+        yield f"half message {line.a} is {message:#x}"
+    times = broker.check_times.get(line.a, 0 if message is not None else -1)
+    if line.action == "HalfDiscard":
+        if times not in (-1, line.b):
+            yield f"its producer was asked {times} times, not {line.b}"
+        return
+    if broker.halves.get(line.b) != line.c:
+        yield f"its copy is not at {line.b}"
+    if line.action == "HalfRenewAndCheck" and line.c not in broker.old:
+        yield "it is too young to be asked for"
+    counted = line.d if line.action == "HalfRenewAndCheck" else max(times, 0)
+    if line.action == "HalfRenewAndCheck" and times >= 0 and line.d != times + 1:
+        yield f"its producer was asked {times} times before, and now for the {line.d}th time"
+    broker.check_times[line.b] = counted
+
+
+def _immunity_over(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if line.a in broker.old or (line.a not in broker.halves.values() and not broker.lost_power):
+        yield f"{line.a:#x} is no half message, or was told before"
+    broker.old.add(line.a)
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+
+def _committed(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    before = broker.offsets.get((line.actor, line.queue), line.a)
+    if before != line.a:
+        yield f"{before} was stored before, not {line.a}"
+    broker.offsets[line.actor, line.queue] = line.b
+    broker.unsaved = True
+    if line.topic in (HALF_TOPIC, OP_TOPIC):
+        allowed = None if broker.persisted is None else broker.persisted[line.topic == OP_TOPIC]
+        if line.b != allowed:
+            yield f"the rounds have come to {allowed}, not to {line.b}"
+
+
+def _saved(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if not broker.unsaved:
+        yield "nothing is new"
+    broker.unsaved = False
+
+
+def _lent(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    key, at_ms = (line.group, line.queue), line.at_ns // 1_000_000
+    holder = broker.loans.get(key, "")
+    match line.action:
+        case "LockQueue":
+            if line.a != 1 or line.b != at_ms or holder not in ("", line.actor):
+                yield f"{holder or 'nobody'} holds it, at {at_ms}"
+            broker.loans[key] = line.actor
+        case _:
+            if holder != line.actor or (line.action == "UnlockQueue" and line.a != at_ms):
+                yield f"{holder or 'nobody'} holds it, at {at_ms}"
+            broker.loans.pop(key, None)
+
+
+def _member(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
+    if line.action == "Heartbeat":
+        broker.members.add((line.actor, line.subject))
+    elif (line.actor, line.subject) not in broker.members:
+        yield f"{line.actor} was never in {line.subject}"
+
+
+STEPS: Final[dict[str, Callable[[_Broker, Line, Promises], Iterator[str]]]] = {
+    **dict.fromkeys(STARTING, _starting),
+    "StopStore": _stopped,
+    "AppendMessage": _appended,
+    "RollFile": _rolled,
+    "ExpireFile": _expired,
+    "ImmunityOver": _immunity_over,
+    "PersistOffsets": _saved,
+    "FlushLog": _flushed,
+    "AckPut": _acknowledged,
+    "DispatchMessage": _dispatched,
+    "ServeMessage": _served,
+    "FlushQueue": _flushed_units,
+    "FlushIndex": _flushed_index,
+    "WriteCheckpoint": _checkpoint,
+    "SendHalf": _half_stored,
+    "EndTransaction": _decided,
+    "WriteOp": _op_written,
+    **dict.fromkeys(
+        (
+            "RoundStart",
+            "PullOps",
+            "HalfRemoved",
+            "HalfDiscard",
+            "HalfImmune",
+            "HalfRenewAndCheck",
+            "RoundFinish",
+            "RoundAbort",
+            "PersistProgress",
+        ),
+        _round,
+    ),
+    "CommitOffset": _committed,
+    **dict.fromkeys(("LockQueue", "UnlockQueue", "LoanExpire"), _lent),
+    **dict.fromkeys(("Heartbeat", "Leave", "RemoveMember"), _member),
+}
+"""Step -> what is wrong with it, given what the broker did before."""

@@ -1,0 +1,205 @@
+"""Promises about who is there: the brokers in a route, the members of a group, and that members are told.
+
+They are judged for questions during which, and since long enough before which, nothing disturbed the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import Finding, Line, Promises, Remembered
+from refmq.verify.oracles.calm import NAMESERVER, START_NS, Quiet
+
+SECOND_NS: Final = 1_000_000_000
+
+ROUTE_NS: Final = SECOND_NS
+"""What a nameserver may take to hear of a new topic, of a connection that broke, and of a broker that leaves."""
+REGISTER_NS: Final = 45 * SECOND_NS
+"""After which time a broker has registered again, whatever happened: it does so every 30 s."""
+EXPIRY_NS: Final = 140 * SECOND_NS
+"""After which time somebody who is silent is forgotten: 120 s, and a look every 10 s."""
+TRUST_NS: Final = 110 * SECOND_NS
+"""For how long a sign of life surely counts."""
+
+
+def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """RouteKnown: a nameserver knows every broker that has the topic, and none that is gone.
+
+    What is judged is a broker to which nothing happened for a while, or that is down for a while. Not judged is one
+    whose clock was set, because its events tell no time then, or whose disk failed, because it may have ended.
+    """
+    has_topic: dict[tuple[str, str], tuple[int, int]] = {}  # line and time of the first message
+    down: dict[str, tuple[int, bool]] = {}  # since when, and whether without power
+    calm_from: dict[str, tuple[int, int]] = {}  # line, and the time from which on the broker is in every route
+    forgotten = (-1, 0)  # the same for all brokers: the nameserver was restarted
+    set_clocks: set[str] = set()
+    failing: set[str] = set()
+    for number, line in enumerate(lines):
+        topic, broker, _ = line.queue
+        if line.outcome == Outcome.STEP:
+            match line.action:
+                case "ProcessCrash" if line.node.startswith(NAMESERVER):
+                    forgotten = (number, line.at_ns + REGISTER_NS)
+                case "ProcessCrash" | "PowerLoss" | "StopStore":
+                    down[line.node] = (line.at_ns, line.action == "PowerLoss")
+                    if line.action == "PowerLoss" and not promises.flush_sync:
+                        has_topic = {known: sent for known, sent in has_topic.items() if known[1] != line.node}
+                case "RestartBroker" | "StopBroker":  # it says good-bye before it is down
+                    calm_from[line.node] = (number, line.at_ns + REGISTER_NS)
+                case "StartStore":
+                    down.pop(line.node, None)
+                    calm_from[line.node] = (number, line.at_ns + REGISTER_NS)
+                case "FinishRecovery":
+                    calm_from[line.node] = (number, line.at_ns + START_NS + ROUTE_NS)
+                case "JumpClock":
+                    set_clocks.add(line.node)
+                case "FailFlush" | "FullDisk":
+                    failing.add(line.node)
+                case "Settled":
+                    failing.clear()
+                    forgotten = (number, max(line.at_ns, forgotten[1]))
+        elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.d == 0:
+            has_topic.setdefault((topic, broker), (number, line.at_ns))
+        elif line.action == "QueryRoute" and line.outcome == Outcome.OK and broker not in set_clocks | failing:
+            if broker in down:
+                since_ns, power = down[broker]
+                if line.a and line.at_ns - since_ns > (EXPIRY_NS if power else ROUTE_NS):
+                    yield Finding("RouteKnown", f"the route of {topic} has {broker}, which is gone", number)
+            elif not line.a and (topic, broker) in has_topic:
+                since, at_ns = has_topic[topic, broker]
+                disturbed = max(calm_from.get(broker, (-1, 0)), forgotten)
+                is_told = since > disturbed[0] and line.at_ns - at_ns > ROUTE_NS
+                if is_told or (line.at_ns > disturbed[1] and line.at_ns - at_ns > ROUTE_NS):
+                    yield Finding("RouteKnown", f"the route of {topic} does not have {broker}", number)
+
+
+@dataclass(slots=True)
+class _Member:
+    """What is known of one client at one broker."""
+
+    asked: int = -1
+    """The line of its last heartbeat's beginning."""
+    pending: int = 0
+    """Heartbeats that are under way."""
+    sure: int = -1
+    """The line of its last heartbeat's success."""
+    sure_ns: int = 0
+    left: int = -1
+    """The line of the beginning of its last good-bye."""
+    gone: int = -1
+    """The line of the end of that good-bye, or of its own end."""
+    gone_ns: int = 0
+
+
+@dataclass(slots=True)
+class _Group:
+    """The members of all groups at all brokers, as events of clients tell."""
+
+    members: dict[tuple[str, str], _Member] = field(default_factory=dict)
+    """Broker and `group@client` -> what is known."""
+
+    def of(self, broker: str, member: str) -> _Member:
+        return self.members.setdefault((broker, member), _Member())
+
+    def feed(self, number: int, line: Line) -> None:
+        broker = line.queue[1]
+        if line.outcome == Outcome.STEP:
+            if line.action in ("ProcessCrash", "PowerLoss", "StartStore"):
+                self._ended(number, line)
+        elif line.action == "Heartbeat":
+            member = self.of(broker, line.actor)
+            member.pending += 1 if line.outcome == Outcome.INVOKE else -1
+            if line.outcome == Outcome.INVOKE:
+                member.asked = number
+            elif line.outcome == Outcome.OK:
+                member.sure, member.sure_ns = number, line.at_ns
+        elif line.action == "Leave":
+            member = self.of(broker, line.actor)
+            if line.outcome == Outcome.INVOKE:
+                member.left = number
+            elif line.outcome == Outcome.OK:
+                member.gone, member.gone_ns = number, line.at_ns
+
+    def _ended(self, number: int, line: Line) -> None:
+        """A client's end, or a broker's: members live in memory."""
+        for (broker, name), member in self.members.items():
+            if broker == line.node or node_of(name) == line.node:
+                member.gone, member.gone_ns, member.pending = number, line.at_ns, 0
+
+    def is_sure(self, member: _Member, last_fault: int, at_ns: int) -> bool:
+        """Whether somebody surely is a member: a heartbeat succeeded, and nothing happened since."""
+        last = max(member.left, member.gone, last_fault)
+        return member.sure > last and member.asked > member.left and at_ns - member.sure_ns < TRUST_NS
+
+    def is_no(self, member: _Member, last_fault: int, at_ns: int) -> bool:
+        """Whether somebody surely is none: never was, said good-bye, ended, or is silent for too long."""
+        if member.asked < 0:
+            return True
+        if member.pending:
+            return False
+        if member.gone > max(member.asked, member.sure):
+            return at_ns - member.gone_ns > ROUTE_NS and last_fault <= member.gone
+        return member.sure >= member.asked and at_ns - member.sure_ns > EXPIRY_NS
+
+
+def members_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """MembersKnown: when all is quiet a broker lists the members of a group, all of them and nobody else."""
+    group, quiet = _Group(), Quiet()
+    asked: Remembered[tuple[str, int], int] = Remembered()
+    for number, line in enumerate(lines):
+        quiet.feed(number, line)
+        group.feed(number, line)
+        if line.action != "ViewRefresh":
+            continue
+        if line.outcome == Outcome.INVOKE:
+            asked[line.actor, line.operation] = number
+        elif line.outcome == Outcome.OK:
+            begun = asked.get((line.actor, line.operation), number)
+            who, broker, _ = line.queue
+            member, last_fault = group.of(broker, who), quiet.last_fault(broker, node_of(who))
+            overlaps = max(member.asked, member.left, last_fault) > begun
+            if overlaps or quiet.is_broken(broker, node_of(who)) or not quiet.expects(line):
+                continue
+            if not line.a and member.sure < begun and group.is_sure(member, last_fault, line.at_ns):
+                yield Finding("MembersKnown", f"{broker} does not list {who}, which is a member", number)
+            elif line.a and group.is_no(member, last_fault, line.at_ns):
+                yield Finding("MembersKnown", f"{broker} lists {who}, which is no member", number)
+
+
+def node_of(member: str) -> str:
+    """The node on which `group@client` lives; a client's name is that of its node and the number of its life."""
+    return member.partition("@")[2].rpartition(".")[0]
+
+
+def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """MembersTold: when somebody joins a group or leaves it, its other members are told at once."""
+    group, quiet = _Group(), Quiet()
+    owed: dict[tuple[str, str], tuple[int, int]] = {}  # broker and member -> line and time of the change
+    for number, line in enumerate(lines):
+        quiet.feed(number, line)
+        broker = line.queue[1]
+        for key, (since, at_ns) in list(owed.items()):
+            if quiet.last_fault(key[0], node_of(key[1])) > since:
+                del owed[key]
+            elif line.at_ns - at_ns > ROUTE_NS:
+                del owed[key]
+                yield Finding("MembersTold", f"{key[1]} was not told by {key[0]} that its group changed", number)
+        known = group.members.get((broker, line.actor), _Member())
+        last_fault, begins = quiet.last_fault_of(line), line.outcome == Outcome.INVOKE
+        joins = begins and line.action == "Heartbeat" and group.is_no(known, last_fault, line.at_ns)
+        leaves = begins and line.action == "Leave" and group.is_sure(known, last_fault, line.at_ns)
+        if (joins or leaves) and quiet.expects(line):
+            for (where, name), other in group.members.items():
+                same = where == broker and name != line.actor and name.partition("@")[0] == line.group
+                struck = quiet.last_fault(broker, node_of(name))
+                if same and not quiet.is_broken(node_of(name)) and group.is_sure(other, struck, line.at_ns):
+                    owed[where, name] = (number, line.at_ns)
+        elif line.action in ("Notified", "Leave", "Heartbeat"):
+            if line.action != "Heartbeat":
+                owed.pop((broker, line.actor), None)
+            if line.action == "Heartbeat" and line.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
+                owed.clear()
+        group.feed(number, line)
