@@ -262,4 +262,5 @@ def interop(session: nox.Session) -> None:
     if missing:
         session.error(f"{', '.join(missing)} not found: install a JDK from 11 on and Maven (Debian: default-jdk maven)")
     prepare_refmq(session, "test")
-    session.run("pytest", "-p", "no:cacheprovider", *(session.posargs or ["interop/tests"]))
+    shown = ("--verbose", "-rs", "--durations=10")  # a line for each case: the whole takes a while
+    session.run("pytest", "-p", "no:cacheprovider", *shown, *(session.posargs or ["interop/tests"]))

@@ -1,7 +1,7 @@
 """Jars of the real RocketMQ, fetched by Maven coordinates, and our own small Java programs compiled against them.
 
-Everything lands in interop/target, which git ignores. A class path is fetched once for each content of pom.xml and a
-program compiled once for each content of its source, so a second run starts at once and needs no network.
+Everything lands in interop/target, which git ignores. A class path is fetched once for each content of its profile in
+pom.xml and a program compiled once for each content of its source, so a second run starts at once and needs no network.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import shutil
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 from refmq.errors import MissingTool, RefmqError
 
@@ -18,7 +19,7 @@ TARGET = HERE / "target"
 POM = HERE / "pom.xml"
 JAVA_SOURCES = HERE / "java"
 
-SERVERS = "servers-4.9.7"
+SERVERS = {"4.9.7": "servers-4.9.7", "5.3.3": "servers-5.3.3"}
 CLIENTS = {"4.9.8": "clients-4.9.8", "5.3.3": "clients-5.3.3"}
 
 MAVEN_TIMEOUT_S = 600
@@ -39,23 +40,32 @@ def require_tools() -> None:
 def class_path(profile: str) -> str:
     """The class path of one profile of pom.xml, fetched if need be."""
     require_tools()
-    folder = TARGET / profile
+    # A folder for each content: what another run is using is not taken away from it.
+    folder = TARGET / f"{profile}-{profile_digest(profile)[:12]}"
     stamp = folder / ".fetched"
-    digest = hashlib.sha256(POM.read_bytes()).hexdigest()
-    if not (stamp.exists() and stamp.read_text() == digest):
+    if not stamp.exists():
         shutil.rmtree(folder, ignore_errors=True)
         command = ["mvn", "-q", "-B", "-f", str(POM), "-P", profile, "dependency:copy-dependencies"]
         run_tool([*command, f"-DoutputDirectory={folder}"], MAVEN_TIMEOUT_S, f"Maven could not fetch {profile}")
-        stamp.write_text(digest)
+        stamp.touch()
     return f"{folder}/*"
+
+
+def profile_digest(profile: str) -> str:
+    """A digest of what pom.xml says about one profile: its own part, and what all of them share."""
+    pom = ET.parse(POM).getroot()
+    space = {"m": "http://maven.apache.org/POM/4.0.0"}
+    mine = next((each for each in pom.iterfind("m:profiles/m:profile", space) if each[0].text == profile), None)
+    shared = pom.find("m:build", space)
+    assert mine is not None and shared is not None, f"pom.xml has no profile {profile}"
+    return hashlib.sha256(ET.tostring(mine) + ET.tostring(shared)).hexdigest()
 
 
 def programs(version: str) -> str:
     """The folder with our Java programs compiled against the clients of ``version``."""
     libraries = class_path(CLIENTS[version])
     sources = sorted(JAVA_SOURCES.glob("*.java"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + POM.read_bytes()).hexdigest()
-    # A folder for each content: what another run is using is not taken away from it.
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + libraries.encode()).hexdigest()
     folder = TARGET / f"classes-{version}-{digest[:12]}"
     stamp = folder / ".compiled"
     if not stamp.exists():

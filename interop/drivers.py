@@ -133,9 +133,11 @@ def go_driver() -> list[str]:
     binary = TARGET / "go" / "driver"
 
     def build() -> None:
+        fresh = binary.with_suffix(".new")  # the old one may be running
         run_tool(
-            ["go", "build", "-C", str(HERE / "go"), "-o", str(binary), "."], BUILD_TIMEOUT_S, "Go could not build it"
+            ["go", "build", "-C", str(HERE / "go"), "-o", str(fresh), "."], BUILD_TIMEOUT_S, "Go could not build it"
         )
+        fresh.replace(binary)
 
     build_once(binary.parent, [*(HERE / "go").glob("*.go"), HERE / "go" / "go.mod"], build)
     return [str(binary)]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -173,3 +175,40 @@ class OurBroker:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+UP = re.compile(r"nameserver (\S+), broker (\S+)\. ")
+
+
+@dataclass
+class OurServe:
+    """``refmq serve``: nameserver and broker in one process, on ports of its own choice."""
+
+    folder: Path
+    in_memory: bool = False
+    address: str = ""
+    """Of the nameserver, once it runs."""
+    broker: str = ""
+    """Of the broker."""
+    _child: Child | None = None
+
+    def start(self) -> OurServe:
+        keep = ["--in-memory"] if self.in_memory else ["--dir", str(self.folder / "kept")]
+        command, environment = refmq("serve", "--port", "0", "--broker-port", "0", *keep)
+        log = self.folder / "serve.out"
+        log.unlink(missing_ok=True)
+        self._child = child = Child(command, log, environment)
+        child.wait_for(lambda: "RocketMQ is up" in child.output(), "line that says so")
+        found = UP.search(child.output())
+        assert found is not None
+        self.address, self.broker = found[1], found[2]
+        return self
+
+    def stop(self) -> int:
+        """A clean stop; returns the exit code."""
+        assert self._child is not None
+        return self._child.stop(STOP_TIMEOUT_S)
+
+    def kill(self) -> None:
+        if self._child is not None:
+            self._child.kill()

@@ -116,6 +116,25 @@ def admin_commands(version: str, nameserver: str, broker: str) -> list[list[str]
         ["statsAll", "-t", topic],
         ["producer", "-b", broker],
     ]
+    if version == "4.9.8":  # 5.x has users instead
+        at_broker += [
+            [
+                "updateAclConfig",
+                "-b",
+                broker,
+                "-a",
+                "golden-key",
+                "-s",
+                "golden-secret",
+                "-t",
+                f"{topic}=SUB",
+                "-m",
+                "false",
+            ],
+            ["updateGlobalWhiteAddr", "-b", broker, "-g", "10.0.0.*,10.0.1.7"],
+            ["clusterAclConfigVersion", "-b", broker],
+            ["deleteAclConfig", "-b", broker, "-a", "golden-key"],
+        ]
     return [[*command, "-n", nameserver] for command in [*at_nameserver, *at_broker]]
 
 
@@ -125,7 +144,7 @@ def drive(recorder: Recorder, clients: Clients, nameserver: str, broker: Broker,
     topic, group = f"Topic{version.replace('.', '')}", f"Group{version.replace('.', '')}"
 
     def run(main: str, *arguments: str, jvm: tuple[str, ...] = ()) -> None:
-        recorder.command = f"{main} {' '.join(arguments)} ({version}{', binary headers' if jvm else ''})"
+        recorder.command = f"{main} {' '.join(arguments)} ({' '.join((version, *jvm))})"
         print(recorder.command, flush=True)
         clients.run(main, nameserver, *arguments, jvm=jvm)
 
@@ -140,7 +159,10 @@ def drive(recorder: Recorder, clients: Clients, nameserver: str, broker: Broker,
         run("Consume", topic, f"{group}Lite", "lite", "8")
     run("Consume", topic, f"{group}Retry", "retry", "8")
     run("Consume", f"{topic}Binary", f"{group}Binary", "concurrent", "4", jvm=binary)
-    run("Calls", topic, f"{group}Calls", f"127.0.0.1:{port}", str(broker.port), str(port))
+    where = (f"127.0.0.1:{port}", str(broker.port), str(port))
+    run("Calls", topic, f"{group}Calls", *where)
+    # The long names of fields, which clients use no more unless they are told to: 10 and 324 instead of 310 and 325.
+    run("Calls", topic, f"{group}Long", *where, jvm=("-Dorg.apache.rocketmq.client.sendSmartMsg=false",))
     run_admin(recorder, clients, admin_commands(version, nameserver, f"127.0.0.1:{port}"))
 
 

@@ -14,6 +14,9 @@ from refmq.errors import RefmqError
 
 PROGRAM_TIMEOUT_S = 90.0
 
+OLD, NEW = SERVERS
+"""The versions of servers: 4.9.7, which is meant unless another one is named, and 5.3.3."""
+
 # What 4.9 reaches into reflectively; a JDK from 17 on refuses without these.
 OPENED_PACKAGES = (
     "java.base/java.nio",
@@ -57,10 +60,11 @@ def make_home(home: Path) -> dict[str, str]:
 
 
 class Nameserver:
-    """A real 4.9.7 nameserver."""
+    """A real nameserver."""
 
-    def __init__(self, folder: Path, port: int | None = None) -> None:
+    def __init__(self, folder: Path, port: int | None = None, version: str = OLD) -> None:
         self.folder = folder
+        self.version = version
         self.port = port or free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._child: Child | None = None
@@ -71,7 +75,8 @@ class Nameserver:
             conf, {"listenPort": str(self.port), "kvConfigPath": str(self.folder / "kv" / "kvConfig.json")}
         )
         jvm = ("-Xms32m", "-Xmx128m", f"-Duser.home={self.folder}")
-        command = java(jvm, class_path(SERVERS), "org.apache.rocketmq.namesrv.NamesrvStartup", "-c", str(conf))
+        main = "org.apache.rocketmq.namesrv.NamesrvStartup"
+        command = java(jvm, class_path(SERVERS[self.version]), main, "-c", str(conf))
         self._child = Child(command, self.folder / "namesrv.out", make_home(self.folder / "home"))
         self._child.wait_for(lambda: accepts(self.port), "port")
         return self
@@ -97,7 +102,7 @@ class Nameserver:
 
 
 class Broker:
-    """A real 4.9.7 broker. ``settings`` go into its file on top of what loopback needs."""
+    """A real broker. ``settings`` go into its file on top of what loopback needs."""
 
     def __init__(
         self,
@@ -107,10 +112,12 @@ class Broker:
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
         jvm: tuple[str, ...] = (),
+        version: str = OLD,
     ) -> None:
         self.folder = folder
         self.name = name
         self.jvm = jvm
+        self.version = version
         self.port = port or free_port((-2, 0, 1))  # the VIP port is two below, the HA port one above
         self.address = f"127.0.0.1:{self.port}"
         self.store = folder / "store"
@@ -137,7 +144,8 @@ class Broker:
         conf = self.folder / "broker.conf"
         write_properties(conf, self.settings)
         jvm = ("-Xms64m", "-Xmx400m", "-XX:MaxDirectMemorySize=512m", f"-Duser.home={self.folder}")
-        command = java(jvm + self.jvm, class_path(SERVERS), "org.apache.rocketmq.broker.BrokerStartup", "-c", str(conf))
+        main = "org.apache.rocketmq.broker.BrokerStartup"
+        command = java(jvm + self.jvm, class_path(SERVERS[self.version]), main, "-c", str(conf))
         log = self.folder / "broker.out"
         log.unlink(missing_ok=True)
         self._child = Child(command, log, make_home(self.folder / "home"))

@@ -56,6 +56,8 @@ def start_producer(command: dict[str, Any]) -> dict[str, Any]:
     dll.SetProducerInstanceName(made._handle, command["name"].encode())
     if command.get("compression"):
         dll.SetProducerCompressMsgBodyOverHowmuch(ctypes.c_void_p(made._handle), command["compression"])
+    if command.get("signed"):
+        made.set_session_credentials("someone", "of no importance", "")
     made.start()
     named[command["name"]] = made
     return {}
@@ -128,6 +130,8 @@ def start_consumer(command: dict[str, Any]) -> dict[str, Any]:
 
     # Its own `subscribe` raises inside the callback when a message is to come again, which Python prints.
     dll.Subscribe(made._handle, command["topic"].encode(), command.get("expression", "*").encode())
+    if command.get("signed"):
+        made.set_session_credentials("someone", "of no importance", "")
     made._register_callback(listen)
     made.start()
     named[name] = made

@@ -42,6 +42,15 @@ func consumerOptions(c Command) []consumer.Option {
 	if c.RetriesMax > 0 {
 		options = append(options, consumer.WithMaxReconsumeTimes(int32(c.RetriesMax)))
 	}
+	if c.Namespace != "" {
+		options = append(options, consumer.WithNamespace(c.Namespace))
+	}
+	if c.Signed {
+		options = append(options, consumer.WithCredentials(keys))
+	}
+	if c.Trace {
+		options = append(options, consumer.WithTrace(tracing(c)))
+	}
 	return options
 }
 

@@ -49,6 +49,9 @@ type Command struct {
 	Count       int               `json:"count"`
 	TimeoutS    float64           `json:"timeout_s"`
 	Compression int               `json:"compression"`
+	Namespace   string            `json:"namespace"`
+	Signed      bool              `json:"signed"`
+	Trace       bool              `json:"trace"`
 }
 
 func (c Command) timeout() time.Duration {

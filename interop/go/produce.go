@@ -57,6 +57,14 @@ func (decisions) CheckLocalTransaction(message *primitive.MessageExt) primitive.
 	return states[message.GetProperty("check")]
 }
 
+// keys sign every request of a client that is told to.
+var keys = primitive.Credentials{AccessKey: "someone", SecretKey: "of no importance"}
+
+func tracing(c Command) *primitive.TraceConfig {
+	resolver := primitive.NewPassthroughResolver([]string{c.Nameserver})
+	return &primitive.TraceConfig{GroupName: c.Group, Access: primitive.Local, Resolver: resolver}
+}
+
 func startProducer(c Command) (Fields, error) {
 	options := []producer.Option{
 		producer.WithGroupName(c.Group),
@@ -69,6 +77,15 @@ func startProducer(c Command) (Fields, error) {
 	}
 	if c.Compression > 0 {
 		options = append(options, producer.WithCompressMsgBodyOverHowmuch(c.Compression))
+	}
+	if c.Namespace != "" {
+		options = append(options, producer.WithNamespace(c.Namespace))
+	}
+	if c.Signed {
+		options = append(options, producer.WithCredentials(keys))
+	}
+	if c.Trace {
+		options = append(options, producer.WithTrace(tracing(c)))
 	}
 	if c.How == "transaction" {
 		started, err := rocketmq.NewTransactionProducer(decisions{}, options...)

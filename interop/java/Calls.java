@@ -1,4 +1,5 @@
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
@@ -66,7 +67,7 @@ public final class Calls {
         call("getSystemTopicListFromBroker", () -> api.getSystemTopicListFromBroker(broker, 5_000));
         call("getTopicClusterList", () -> admin.getTopicClusterList(topic));
         call("getAllSubscriptionGroup", () -> admin.getAllSubscriptionGroup(broker, 5_000));
-        call("getAllTopicConfig", () -> reflect("getAllTopicConfig", broker, 5_000L));
+        call("getAllTopicConfig", () -> reflect(api, "getAllTopicConfig", broker, 5_000L));
         call("fetchBrokerRuntimeStats", () -> admin.fetchBrokerRuntimeStats(broker));
         call("queryConsumeTimeSpan", () -> admin.queryConsumeTimeSpan(topic, group));
         call("queryTopicConsumeByWho", () -> admin.queryTopicConsumeByWho(topic));
@@ -75,9 +76,20 @@ public final class Calls {
         call("getConsumerRunningInfo", () -> admin.getConsumerRunningInfo(group, client, false));
         call("consumeMessageDirectly", () -> admin.consumeMessageDirectly(group, client, topic, id));
         call("fetchConsumeStatsInBroker", () -> admin.fetchConsumeStatsInBroker(broker, false, 5_000));
-        call("resumeCheckHalfMessage", () -> reflect("resumeCheckHalfMessage", id));
+        // The admin's own method would ask the address inside the message, which is not the recorder's.
+        call("resumeCheckHalfMessage", () -> reflect(api, "resumeCheckHalfMessage", broker, topic, id, 5_000L));
+        call("queryCorrectionOffset", () -> api.queryCorrectionOffset(broker, topic, group, Set.of("other"), 5_000));
+        call("cloneGroupOffset", () -> reflect(api, "cloneGroupOffset", broker, group, group + "Copy", topic, true, 5_000L));
+        byte[] filter = "class Filter {}".getBytes();
+        call("registerMessageFilterClass",
+            () -> reflect(api, "registerMessageFilterClass", broker, group, topic, "Filter", 7, filter, 5_000L));
+        call("queryTopicsByConsumer", () -> reflect(api, "queryTopicsByConsumer", broker, group, 5_000L));
+        call("querySubscriptionByConsumer",
+            () -> reflect(api, "querySubscriptionByConsumer", broker, group, topic, 5_000L));
+        call("getSubscriptionGroupConfig", () -> reflect(api, "getSubscriptionGroupConfig", broker, group, 5_000L));
+        call("getTopicConfig", () -> reflect(api, "getTopicConfig", broker, topic, 5_000L));
         call("queryConsumeQueue", () -> admin.queryConsumeQueue(broker, topic, queue.getQueueId(), 0, 5, group));
-        call("createTopic", () -> reflect("createTopic", broker, "CallsTopic", 4));
+        call("createTopic", () -> createTopic(broker));
         call("deleteTopicInBroker", () -> {
             admin.deleteTopicInBroker(Set.of(broker), "CallsTopic");
             return "done";
@@ -129,24 +141,40 @@ public final class Calls {
         }
     }
 
-    /** For methods whose parameters differ between the versions: the given ones, then nulls and a topic in front. */
-    private static Object reflect(String name, Object... given) throws Exception {
-        for (Method method : DefaultMQAdminExt.class.getMethods()) {
-            if (!method.getName().equals(name) || method.getParameterCount() < given.length) {
-                continue;
-            }
-            Object[] arguments = Arrays.copyOf(given, method.getParameterCount());
-            if (name.equals("resumeCheckHalfMessage") && method.getParameterCount() == 2) {
-                arguments = new Object[] {"RMQ_SYS_TRANS_HALF_TOPIC", given[0]};
-            }
-            if (name.equals("createTopic") && method.getParameterCount() == 4) {
-                arguments[3] = Collections.emptyMap();
-                if (!method.getParameterTypes()[3].equals(java.util.Map.class)) {
-                    continue;
-                }
-            }
-            return method.invoke(admin, arguments);
+    /** 5.x wants attributes too. */
+    private static Object createTopic(String broker) throws Exception {
+        try {
+            return reflect(admin, "createTopic", broker, "CallsTopic", 4, Collections.emptyMap());
+        } catch (NoSuchMethodException old) {
+            return reflect(admin, "createTopic", broker, "CallsTopic", 4);
         }
-        throw new NoSuchMethodException(name + List.of(given));
+    }
+
+    /**
+     * A method that only one of the versions has, or that has other parameters in each: those of the given values that
+     * fit, in their order. 4.9 does not want a topic where 5.x does.
+     */
+    private static Object reflect(Object target, String name, Object... given) throws Exception {
+        for (Method method : target.getClass().getMethods()) {
+            List<Object> values = new ArrayList<>(Arrays.asList(given));
+            if (method.getName().equals(name) && method.getParameterCount() == given.length - 1
+                && name.equals("resumeCheckHalfMessage")) {
+                values.remove(1);
+            }
+            if (method.getName().equals(name) && method.getParameterCount() == values.size() && fit(method, values)) {
+                return method.invoke(target, values.toArray());
+            }
+        }
+        throw new NoSuchMethodException(name);
+    }
+
+    private static boolean fit(Method method, List<Object> values) {
+        for (int i = 0; i < values.size(); i++) {
+            Class<?> type = method.getParameterTypes()[i];
+            if (!type.isPrimitive() && !type.isInstance(values.get(i))) {
+                return false;
+            }
+        }
+        return true;
     }
 }

@@ -8,7 +8,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -133,16 +133,22 @@ public final class Driver {
             throw new NoSuchMethodException("no constructor of " + kind + " takes " + arguments);
         }
         for (Map.Entry<String, Object> option : options.entrySet()) {
-            String setter = "set" + option.getKey().substring(0, 1).toUpperCase() + option.getKey().substring(1);
-            List<Object> value = new ArrayList<>();
-            value.add(option.getValue());
-            call(client, setter, value);
+            set(client, option.getKey(), option.getValue());
         }
         if (client instanceof TransactionMQProducer) {
             ((TransactionMQProducer) client).setTransactionListener(new Listeners.Decide(name));
         }
         CLIENTS.put(name, client);
         return null;
+    }
+
+    static void set(Object target, String property, Object value) {
+        try {
+            String setter = "set" + property.substring(0, 1).toUpperCase() + property.substring(1);
+            call(target, setter, Collections.singletonList(value));
+        } catch (Exception error) {
+            throw new IllegalArgumentException(property + " cannot be " + value, error);
+        }
     }
 
     private static Object call(Object client, String name, List<Object> arguments) throws Exception {

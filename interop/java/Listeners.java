@@ -20,6 +20,7 @@ import org.apache.rocketmq.common.message.MessageExt;
  *   delay      the delay level that a failing message asks for; orderly: milliseconds to stay
  *   how        how to fail: later (the default), throw, null
  *   sleep      milliseconds that each message takes
+ *   ack        of several messages that came at once, the last one that counts as consumed
  *   reply      the name of the producer that answers requests
  */
 final class Listeners {
@@ -36,6 +37,9 @@ final class Listeners {
         }
         consumer.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
             if (take(name, messages, policy)) {
+                if (policy.containsKey("ack")) {
+                    context.setAckIndex(messages.get(0).getReconsumeTimes() == 0 ? number(policy, "ack") : 1_000);
+                }
                 return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
             }
             context.setDelayLevelWhenNextConsume(number(policy, "delay"));

@@ -29,7 +29,8 @@ import org.apache.rocketmq.remoting.RPCHook;
 /**
  * JSON values and the types of the client library.
  *
- *   message    {topic, body, tags, keys, delay, properties}; for a large one size instead of body, random or not
+ *   message    {topic, body, tags, keys, delay, properties}; for a large one size instead of body, random or not;
+ *              set: {property -> value} for any other setter that it has
  *   received   {received: unique id}: a message that came before
  *   queue      {topic, broker, queue}
  *   selector   {sql: text}, {tags: text}; for sending {hash: true}
@@ -168,6 +169,7 @@ final class Values {
         }
         ((Map<String, Object>) given.getOrDefault("properties", Map.of()))
             .forEach((key, value) -> message.putUserProperty(key, String.valueOf(value)));
+        ((Map<String, Object>) given.getOrDefault("set", Map.of())).forEach((key, value) -> Driver.set(message, key, value));
         return message;
     }
 

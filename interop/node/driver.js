@@ -22,6 +22,7 @@ function options(command) {
     logger: quiet,
     rebalanceInterval: 1000,
     persistConsumerOffsetInterval: 1000,
+    namespace: command.namespace || '',
   };
 }
 

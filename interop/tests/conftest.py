@@ -1,21 +1,38 @@
-"""Fixtures of the interop tests. Without a JDK or Maven the run ends with one line."""
+"""Fixtures of the interop tests. Without a JDK or Maven the run ends with one line.
+
+Everything that is started ends with the run and everything that is written is removed, whether the run passes, fails
+or is interrupted by Ctrl-C or SIGTERM; ``--keep FOLDER`` leaves logs and stores there.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator
+import shutil
+import signal
+import tempfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from interop.artifacts import require_tools
 from interop.jvm import Jvm
 from interop.ours import OurNameserver
+from interop.prepare import prepare
+from interop.processes import stop_all
 from interop.rocketmq import Broker, Clients, Nameserver
 from interop.scene import Cluster, Scene, scene
-from refmq.errors import MissingTool
+from refmq.errors import MissingTool, RefmqError
 
 VERSIONS = ("4.9.8", "5.3.3")
+
+OTHER_CLIENTS = ("test_other_clients", "test_go_client")
+LOG_LINES_SHOWN = 12
+
+_folder: Path | None = None
+_numbers = itertools.count(1)
 
 # The shortest period that a broker accepts: it registers again soon after a nameserver restarted.
 EAGER = {"registerNameServerPeriod": "10000"}
@@ -29,6 +46,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="whom the clients are tried against; `real` shows that the cases themselves are right",
     )
     parser.addoption("--histories", type=int, default=200, help="how many differential histories of brokers to run")
+    parser.addoption("--keep", type=Path, help="a new folder for logs and stores, which is not removed at the end")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -37,10 +55,75 @@ def pytest_configure(config: pytest.Config) -> None:
     except MissingTool as missing:
         pytest.exit(f"the interop tests cannot run: {missing}", returncode=1)
 
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt  # as Ctrl-C: fixtures are torn down, processes ended, folders removed
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch and build before the first test, and say so: inside a test it would look like a hang."""
+    if session.config.option.collectonly or not session.items:
+        return
+    others = any(Path(item.path).stem.startswith(OTHER_CLIENTS) for item in session.items)
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    assert reporter is not None
+
+    def say(line: str) -> None:
+        reporter.ensure_newline()
+        reporter.write_line(line)
+
+    try:
+        prepare(say, others=others)
+    except RefmqError as error:
+        pytest.exit(f"the interop tests cannot run: {error}", returncode=1)
+
+
+_began = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the end of every log that was written during a test that fails: the files themselves are removed."""
+    if call.when == "setup":
+        item.stash[_began] = call.start
+    report = yield
+    if report.failed and _folder is not None:
+        for log in sorted([*_folder.rglob("*.out"), *_folder.rglob("driver-*.log")]):
+            if log.stat().st_mtime >= item.stash.get(_began, 0.0) and log.stat().st_size:
+                lines = log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+                report.sections.append((f"end of {log.relative_to(_folder)}", "\n".join(lines)))
+    return report
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    stop_all()
+    if _folder is not None and config.getoption("--keep") is None:
+        shutil.rmtree(_folder, ignore_errors=True)
+
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("interop")
+def folder(pytestconfig: pytest.Config) -> Path:
+    """Where this run writes; removed at its end."""
+    global _folder
+    keep = pytestconfig.getoption("--keep")
+    if keep is None:
+        _folder = Path(tempfile.mkdtemp(prefix="refmq-interop-"))
+    else:
+        _folder = Path(keep).absolute()
+        _folder.mkdir(parents=True)
+    return _folder
+
+
+@pytest.fixture
+def tmp_path(folder: Path, request: pytest.FixtureRequest) -> Path:
+    """A folder of one test, in the place of pytest's own, which stays for several runs."""
+    name = re.sub(r"\W+", "-", request.node.name)[:60]
+    path = folder / "tests" / f"{next(_numbers)}-{name}"
+    path.mkdir(parents=True)
+    return path
 
 
 @pytest.fixture(scope="session")

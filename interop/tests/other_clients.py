@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ ROUTE_TIMEOUT_S = 30.0
 EAGER = {
     "messageDelayLevel": " ".join(["1s"] * 18),
     "enablePropertyFilter": "true",
+    "traceTopicEnable": "true",
     "transactionCheckInterval": "1000",
     "transactionTimeOut": "1000",
 }
@@ -57,20 +58,7 @@ class Cluster:
         return group
 
     def create(self, topic: str, queues: int) -> None:
-        fields = {
-            "topic": topic,
-            "defaultTopic": "TBW102",
-            "readQueueNums": str(queues),
-            "writeQueueNums": str(queues),
-            "perm": "6",
-            "topicFilterType": "SINGLE_TAG",
-            "topicSysFlag": "0",
-            "order": "false",
-        }
-        for broker in self.brokers:
-            answer = ask(broker.address, request(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
-            assert answer.code == ResponseCode.SUCCESS, answer.remark
-        wait_until(lambda: has_route(self.nameserver.address, topic), f"a route of {topic}", ROUTE_TIMEOUT_S)
+        create_topic(self.nameserver.address, [broker.address for broker in self.brokers], topic, queues)
 
     def stored(self, topic: str, queues: int = 4) -> int:
         """How many messages the topic has, in all its queues on all brokers that are there."""
@@ -88,14 +76,36 @@ class Cluster:
         ]
 
     def committed(self, group: str, topic: str, queues: int = 4) -> int:
-        """The sum of a group's offsets; a queue without one counts nothing."""
-        found = 0
-        for broker in self.brokers:
-            for queue in range(queues):
-                fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue)}
-                answer = ask(broker.address, request(RequestCode.QUERY_CONSUMER_OFFSET, fields))
-                found += int(answer.fields["offset"]) if answer.code == ResponseCode.SUCCESS else 0
-        return found
+        return committed([broker.address for broker in self.brokers], group, topic, queues)
+
+
+def create_topic(nameserver: str, brokers: Sequence[str], topic: str, queues: int = 4) -> None:
+    """Make a topic on brokers, and wait until the nameserver knows of it."""
+    fields = {
+        "topic": topic,
+        "defaultTopic": "TBW102",
+        "readQueueNums": str(queues),
+        "writeQueueNums": str(queues),
+        "perm": "6",
+        "topicFilterType": "SINGLE_TAG",
+        "topicSysFlag": "0",
+        "order": "false",
+    }
+    for broker in brokers:
+        answer = ask(broker, request(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
+        assert answer.code == ResponseCode.SUCCESS, answer.remark
+    wait_until(lambda: has_route(nameserver, topic), f"a route of {topic}", ROUTE_TIMEOUT_S)
+
+
+def committed(brokers: Sequence[str], group: str, topic: str, queues: int = 4) -> int:
+    """The sum of a group's offsets; a queue without one counts nothing."""
+    found = 0
+    for broker in brokers:
+        for queue in range(queues):
+            fields = {"consumerGroup": group, "topic": topic, "queueId": str(queue)}
+            answer = ask(broker, request(RequestCode.QUERY_CONSUMER_OFFSET, fields))
+            found += int(answer.fields["offset"]) if answer.code == ResponseCode.SUCCESS else 0
+    return found
 
 
 @contextmanager

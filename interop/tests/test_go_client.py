@@ -53,6 +53,22 @@ def test_a_transaction_is_seen_when_it_is_committed_and_never_when_it_is_not(clu
     go.call("stop", name="tx")
 
 
+def test_another_producer_of_the_group_answers_for_a_dead_one(cluster: Cluster, go: Driver, folder: Path) -> None:
+    topic, group = cluster.topic("go-heir"), cluster.group("go-heir")
+    producers = f"{topic}-producers"
+    with driver("go", folder / "go-doomed", cluster) as doomed:
+        doomed.call("producer", name="doomed", group=producers, how="transaction")
+        doomed.call("transaction", name="doomed", topic=topic, body="inherited", decision="unknown", check="unknown")
+        doomed.kill()
+    go.call("producer", name="heir", group=producers, how="transaction")
+    go.call("transaction", name="heir", topic=topic, body="own", decision="commit")
+    go.wait(lambda: "inherited" in {event["body"] for event in go.events("check")}, "a question")
+    go.call("consumer", name="heir-consumer", group=group, topic=topic)
+    assert go.bodies("heir-consumer", 1) == ["own"]
+    go.call("stop", name="heir-consumer")
+    go.call("stop", name="heir")
+
+
 def test_a_request_gets_its_reply(cluster: Cluster, go: Driver) -> None:
     topic, group = cluster.topic("go-request", 1), cluster.group("go-request")
     go.call("producer", name="asker", group="go-askers")

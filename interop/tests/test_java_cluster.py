@@ -147,6 +147,24 @@ def test_the_only_master_of_a_topic_restarts_under_load(mortals: Scene, end: str
     everything_came(acknowledged, consumer)
 
 
+def test_the_nameserver_restarts_under_load(mortals: Scene) -> None:
+    on = mortals
+    topic = on.topic()
+    consumer = on.push(topic)
+    with load(on, topic) as flow:
+        flow.more()
+        on.cluster.nameserver.kill()
+        flow.more()
+        on.cluster.nameserver.start()
+        wait_until(lambda: on.cluster.masters(topic) == set(on.cluster.brokers), "both registered again", SETTLE_S)
+        late = on.push(topic)
+        one_owner_each(8, consumer, late)
+        flow.more()
+        acknowledged = flow.end()
+    assert flow.refused == 0, "routes that are known are used without a nameserver"
+    everything_came(acknowledged, consumer, late)
+
+
 def test_orderly_consumers_go_on_after_a_restart_of_both_masters(mortals: Scene) -> None:
     on = mortals
     topic = on.topic(queues=2)
