@@ -263,4 +263,6 @@ def interop(session: nox.Session) -> None:
         session.error(f"{', '.join(missing)} not found: install a JDK from 11 on and Maven (Debian: default-jdk maven)")
     prepare_refmq(session, "test")
     shown = ("--verbose", "-rs", "--durations=10")  # a line for each case: the whole takes a while
-    session.run("pytest", "-p", "no:cacheprovider", *shown, *(session.posargs or ["interop/tests"]))
+    # Most cases wait most of their time, so two files at once; what is named after -- runs in one process.
+    arguments = session.posargs or ["--numprocesses=2", "--dist=loadfile", "interop/tests"]
+    session.run("pytest", "-p", "no:cacheprovider", *shown, *arguments)

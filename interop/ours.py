@@ -182,7 +182,7 @@ UP = re.compile(r"nameserver (\S+), broker (\S+)\. ")
 
 @dataclass
 class OurServe:
-    """``refmq serve``: nameserver and broker in one process, on ports of its own choice."""
+    """``refmq serve``: nameserver and broker in one process. The C++ client takes no port above 32767."""
 
     folder: Path
     in_memory: bool = False
@@ -194,7 +194,8 @@ class OurServe:
 
     def start(self) -> OurServe:
         keep = ["--in-memory"] if self.in_memory else ["--dir", str(self.folder / "kept")]
-        command, environment = refmq("serve", "--port", "0", "--broker-port", "0", *keep)
+        ports = ("--port", str(free_port()), "--broker-port", str(free_port((-2, 0))))
+        command, environment = refmq("serve", *ports, *keep)
         log = self.folder / "serve.out"
         log.unlink(missing_ok=True)
         self._child = child = Child(command, log, environment)

@@ -42,7 +42,10 @@ class Cluster:
         settings: Mapping[str, str] | None = None,
         real: bool = False,
         address: str | None = None,
+        known: str = "TBW102",
     ) -> None:
+        """``known`` is a topic that every broker has from the start: one that is registered tells that it is up."""
+        self._known = known
         self.nameserver: OurNameserver | Nameserver
         self.nameserver = Nameserver(folder / "names") if real else OurNameserver(folder / "names")
         self.address = address or self.nameserver.address  # one that is given belongs to servers that others run
@@ -56,7 +59,7 @@ class Cluster:
         self.nameserver.start()
         for broker in self.brokers.values():
             broker.start()
-        wait_until(lambda: len(self.masters("TBW102")) == len(self.brokers), "registration of all", SETTLE_S)
+        wait_until(lambda: len(self.masters(self._known)) == len(self.brokers), "registration of all", SETTLE_S)
         return self
 
     def __exit__(self, *_: object) -> None:

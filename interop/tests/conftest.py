@@ -11,9 +11,11 @@ import re
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -30,6 +32,7 @@ VERSIONS = ("4.9.8", "5.3.3")
 
 OTHER_CLIENTS = ("test_other_clients", "test_go_client")
 LOG_LINES_SHOWN = 12
+REMOVALS_MAX = 25
 
 _folder: Path | None = None
 _numbers = itertools.count(1)
@@ -61,12 +64,22 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGTERM, end)
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """With several processes (pytest -n 2) the first one fetches and builds before it starts the others."""
+    if session.config.getoption("numprocesses", None) and not session.config.option.collectonly:
+        make_ready(session.config, others=True)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fetch and build before the first test, and say so: inside a test it would look like a hang."""
-    if session.config.option.collectonly or not session.items:
-        return
-    others = any(Path(item.path).stem.startswith(OTHER_CLIENTS) for item in session.items)
-    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    alone = not session.config.getoption("numprocesses", None) and not hasattr(session.config, "workerinput")
+    if alone and session.items and not session.config.option.collectonly:
+        others = any(Path(item.path).stem.startswith(OTHER_CLIENTS) for item in session.items)
+        make_ready(session.config, others=others)
+
+
+def make_ready(config: pytest.Config, *, others: bool) -> None:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
     assert reporter is not None
 
     def say(line: str) -> None:
@@ -100,20 +113,39 @@ def pytest_runtest_makereport(
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     stop_all()
-    if _folder is not None and config.getoption("--keep") is None:
+    if _folder is None or config.getoption("--keep") is not None or hasattr(config, "workerinput"):
+        return
+    for _ in range(REMOVALS_MAX):  # a process that is being killed may write a last file
         shutil.rmtree(_folder, ignore_errors=True)
+        if not _folder.exists():
+            return
+        time.sleep(0.2)
+
+
+def run_folder(config: pytest.Config) -> Path:
+    """Where this run writes; removed at its end by the process that made it."""
+    global _folder
+    if _folder is None:
+        keep = config.getoption("--keep")
+        _folder = Path(keep).absolute() if keep is not None else Path(tempfile.mkdtemp(prefix="refmq-interop-"))
+        _folder.mkdir(parents=True, exist_ok=keep is None)
+    return _folder
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Each of several processes writes into a folder of its own inside that of the run."""
+    node.workerinput["interop_folder"] = str(run_folder(node.config) / node.gateway.id)
 
 
 @pytest.fixture(scope="session")
 def folder(pytestconfig: pytest.Config) -> Path:
-    """Where this run writes; removed at its end."""
     global _folder
-    keep = pytestconfig.getoption("--keep")
-    if keep is None:
-        _folder = Path(tempfile.mkdtemp(prefix="refmq-interop-"))
-    else:
-        _folder = Path(keep).absolute()
-        _folder.mkdir(parents=True)
+    mine = getattr(pytestconfig, "workerinput", {}).get("interop_folder")
+    if mine is None:
+        return run_folder(pytestconfig)
+    _folder = Path(mine)
+    _folder.mkdir()
     return _folder
 
 

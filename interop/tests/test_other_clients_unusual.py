@@ -185,7 +185,7 @@ def test_a_group_changes_its_tags(cluster: Cluster, client: Driver, language: st
     client.call("stop", name=f"second-{topic}")
 
 
-@languages(*GO_CPP)
+@languages("go")
 def test_an_offset_is_reset_under_its_consumer(cluster: Cluster, client: Driver, language: str) -> None:
     topic, group = cluster.topic(f"{language}-reset", 2), cluster.group(f"{language}-reset")
     client.call("producer", name=f"p-{topic}", group=f"pg-{topic}")
