@@ -12,15 +12,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from refmq.errors import RefmqError, RequestTimedOut
-from refmq.net.client import Client
+from refmq.net.client import Client, no_requests
+from refmq.net.connection import Connection
 from refmq.protocol import fastjson
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import RemotingCommand, request
+from refmq.protocol.headers.pull import PullSysFlag
 from refmq.protocol.record import (
     BatchedMessage,
     decode_properties,
@@ -34,6 +37,9 @@ TIMEOUT_S: Final = 30.0
 SETTLE_S: Final = 30.0
 SILENCE_S: Final = 0.5
 UNDECIDED: Final = 0
+PARKED_S: Final = 0.02
+PULLING_CLIENT: Final = 9
+"""A connection of its own: one that waits is not kept from asking, but real clients pull on their own as well."""
 BROKER_NAME: Final = "broker-a"
 
 SETTINGS: Final = {
@@ -79,6 +85,8 @@ class Side:
     number: int
     sent: list[Sent] = field(default_factory=list)
     clients: dict[int, Client] = field(default_factory=dict)
+    pushed: Counter[tuple[int, int, str]] = field(default_factory=Counter)
+    """What the broker told its clients unasked: how often, by client, code and group."""
 
     # --- names ------------------------------------------------------------------------------------------------------
 
@@ -97,8 +105,13 @@ class Side:
     # --- asking -----------------------------------------------------------------------------------------------------
 
     async def ask(self, command: RemotingCommand, client: int = 0, timeout_s: float = TIMEOUT_S) -> RemotingCommand:
-        connection = self.clients.setdefault(client, Client())
-        return await connection.invoke(self.address, command, timeout_s)
+        def note(connection: Connection, told: RemotingCommand) -> RemotingCommand:
+            self.pushed[client, told.code, told.fields.get("consumerGroup", "")] += 1
+            return no_requests(connection, told)
+
+        if client not in self.clients:
+            self.clients[client] = Client(note)
+        return await self.clients[client].invoke(self.address, command, timeout_s)
 
     async def close(self) -> None:
         for client in self.clients.values():
@@ -117,6 +130,8 @@ class Side:
 
     async def take(self, step: Step) -> Answer:
         """Carries out a step and returns what can be compared of its answer."""
+        if step[0] == "wait":
+            return await self._wait(step)
         command, client = self._command(step)
         if step[0] == "end" and step[3] == UNDECIDED:  # upstream says nothing to that
             try:
@@ -130,6 +145,20 @@ class Side:
                 self._remember(step, answer)
             await self.settle()
         return comparable(command, answer, f"{self.number}-")
+
+    async def _wait(self, step: Step) -> Answer:
+        """A pull that waits at the end of a queue, and the message that ends its wait."""
+        _, group, topic, queue, expression, kind, properties = step
+        edge, _ = self._command(("edge", RequestCode.GET_MAX_OFFSET, topic, queue))
+        end = int((await self.ask(edge)).fields["offset"])
+        flag = PullSysFlag.SUBSCRIPTION | PullSysFlag.SUSPEND
+        pull, _ = self._command(("pull", 11, group, topic, queue, end, 32, int(flag), expression, kind, 0))
+        fields = {**pull.fields, "suspendTimeoutMillis": "20000"}
+        waiting = asyncio.ensure_future(self.ask(request(pull.code, fields), PULLING_CLIENT))
+        await asyncio.sleep(PARKED_S)  # a pull that comes later finds the message at once and gets the same answer
+        sent = await self.take(("send", RequestCode.SEND_MESSAGE_V2, topic, queue, properties, 10, ()))
+        answer = comparable(pull, await waiting, f"{self.number}-")
+        return {**answer, "sent": sent}
 
     def _remember(self, step: Step, answer: RemotingCommand) -> None:
         _, physical_offset = parse_message_id(answer.fields["msgId"].split(",")[0])

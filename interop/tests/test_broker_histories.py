@@ -23,6 +23,7 @@ from interop.rocketmq import Broker
 
 NUMBERS = itertools.count(1)
 TIMEOUT_S = 60.0
+PUSHED_S = 5.0
 
 topics = st.integers(0, 3)
 any_topics = st.sampled_from([0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
@@ -73,6 +74,11 @@ STEPS = st.one_of(
         ),
         st.just(11), groups, any_topics, queues, offsets, st.sampled_from([1, 2, 32, 32]),
         st.sampled_from([4, 4, 4, 5, 0, 1]), expressions, st.integers(0, 2),
+    ),
+    st.builds(
+        lambda group, topic, queue, wanted: ("wait", group, topic, queue, *wanted),
+        groups, st.integers(0, 1), st.integers(0, 1),
+        st.sampled_from([("*", "TAG", ()), ("TagA", "TAG", (("TAGS", "TagA"),)), ("a = 3", "SQL92", (("a", "3"),))]),
     ),
     st.tuples(st.just("commit"), groups, topics, queues, st.sampled_from([0, 1, 3, 99, -1])),
     st.tuples(st.just("committed"), groups, topics, queues),
@@ -152,9 +158,19 @@ async def replay(real: str, ours: str, history: list[Step]) -> None:
             theirs, mine = [await side.take(step) for side in sides]
             if not same(theirs, mine):
                 raise Different(f"history {number}, {step}:\nreal {theirs}\nours {mine}")
+        await settled(sides)
     finally:
         for side in sides:
             await side.close()
+
+
+async def settled(sides: list[Side]) -> None:
+    """What the brokers told their clients unasked is the same in the end."""
+    until = asyncio.get_running_loop().time() + PUSHED_S
+    while sides[0].pushed != sides[1].pushed:
+        if asyncio.get_running_loop().time() > until:
+            raise Different(f"told unasked: real {sides[0].pushed}, ours {sides[1].pushed}")
+        await asyncio.sleep(0.01)
 
 
 def try_histories(real: str, ours: str, count: int, *phases: Phase) -> None:
@@ -260,6 +276,11 @@ MISTAKES = {
         "refmq.broker.handlers.pull",
         "GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED",
         "GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_NOT_FOUND",
+    ),
+    "nobody is told of a new member": (
+        "refmq.broker.clients",
+        "changed = topics_changed or member.connection not in members",
+        "changed = topics_changed",
     ),
     "a retry loses its count": (
         "refmq.broker.handlers.send_back",
