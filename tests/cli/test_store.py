@@ -160,6 +160,7 @@ def test_a_file_is_no_store(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     code, _, err = run("info", tmp_path / "file")
     assert code == 1
+    assert "it is not a directory" in err
     assert len(err.splitlines()) == 1
 
 

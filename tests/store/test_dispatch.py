@@ -127,3 +127,32 @@ def test_the_switch_dispatches_before_the_flush_as_java_does() -> None:
     store = started(new_disk(), config)
     put(store, message(), NOW)
     assert len(store.dispatch(1)) == 1
+
+
+def test_a_slave_waits_for_the_rest_of_a_blank_and_writes_nothing_into_it() -> None:
+    master = started(new_disk())
+    put(master, message(body=bytes(3000)))
+    put(master, message(body=bytes(3000)))
+    end = master.parts.log.record_at(0)
+    assert end is not None
+    slave = started(new_disk())
+    slave.set_slave(True)
+    piece = master.read_log(PhysicalOffset(0), len(end) + 100)
+    assert piece is not None
+    slave.append_log(piece)
+    slave.dispatch(10)
+    assert slave.dispatched_to == len(end)
+    slave.set_slave(False)
+    own = put(slave, message(body=b"own"))
+    assert own.physical_offset == len(end)
+    slave.dispatch(10)
+    assert slave.message_at(own.physical_offset) is not None
+    assert slave.max_offset(own.topic, own.queue_id) == 2
+
+
+def test_a_short_record_that_claims_two_long_hosts_is_reported() -> None:
+    data = bytearray(GOLDEN[:95])
+    data[0:4] = (95).to_bytes(4, "big")
+    data[36:40] = (0x30).to_bytes(4, "big")
+    with pytest.raises(CorruptRecord):
+        read_record(bytes(data), 0, 0, DELAYS)

@@ -122,6 +122,7 @@ def test_a_hole_of_zeros_is_damage_when_records_follow() -> None:
 @pytest.mark.parametrize(
     ("path", "position", "data", "expected"),
     [
+        ("commitlog/00000000000000000000", 65480, (55).to_bytes(4, "big"), "blank record at physical offset 65480"),
         (QUEUE, 0, (7).to_bytes(8, "big"), "It names 7, but its record is at 237."),
         (QUEUE, 8, (99).to_bytes(4, "big"), "It has the size 99, its record 236."),
         (QUEUE, 12, bytes(8), "It has the tags code 0, its record"),
@@ -157,6 +158,7 @@ def test_what_does_not_agree_is_found(path: str, position: int, data: bytes, exp
         ({"commitlog/00000000000000262144": bytes(LOG_FILE_BYTES)}, Severity.DAMAGE, "is missing before it"),
         ({"commitlog/00000000000000131072": b"short"}, Severity.DAMAGE, "5 bytes instead of 65536"),
         ({"index/20261116161149999": bytes(41)}, Severity.DAMAGE, "No number of slots"),
+        ({"index/20261116161149999": b""}, Severity.NOTE, "It has 0 bytes"),
     ],
 )
 def test_stray_and_wrong_files_are_named(change: dict[str, bytes], severity: Severity, expected: str) -> None:

@@ -140,3 +140,23 @@ def test_pages_are_counted_from_the_begin_of_a_file() -> None:
     files = store.parts.log.files
     damage(files, 4196 + 512, bytes(512))
     assert scan_log(files, 0, page_bytes=512).valid_to == 4196
+
+
+def test_a_blank_of_another_length_is_torn_and_ends_the_log() -> None:
+    files, offsets = log_of(3000, 3000)
+    end = offsets[0] + 91 + 3000 + 6 + 3
+    damage(files, end, (7).to_bytes(4, "big"))
+    result = scan_log(files, 0)
+    assert result.valid_to == end
+    assert result.stopped_by is not None
+    assert result.stopped_by.field == "blank record"
+
+
+def test_a_header_that_has_lost_a_whole_page_is_torn() -> None:
+    host = HostAddress(bytes(range(1, 17)), 1)
+    files, offsets = log_of(200, 200, born_host=host, store_host=host)
+    page = -(-(offsets[1] + 40) // 32) * 32  # behind the fields that are checked, before the body: its CRC still fits
+    assert page + 32 <= offsets[1] + 112 - 4
+    assert scan_log(files, 0, page_bytes=32).valid_to == offsets[2]
+    damage(files, page, bytes(32))
+    assert scan_log(files, 0, page_bytes=32).valid_to == offsets[1]

@@ -53,14 +53,18 @@ def command() -> None:
 @contextmanager
 def opened(directory: Path, *, in_use: bool = True) -> Iterator[tuple[RealDisk, StoreFiles]]:
     """The store in a directory; one clear error when it is none, may not be read or is in use."""
+    if directory.exists() and not directory.is_dir():
+        raise NotAStore(f"cannot look at {directory}: it is not a directory")
     disk = RealDisk(directory)
     try:
         holder = disk.lock_holder(LOCK_FILE)
         if holder is not None and not in_use:
             raise StoreInUse(str(directory), "look at", f"process {holder} is using it; stop it, or pass --in-use")
-        yield disk, look_at_store(disk)
-    except NotAStore as error:
-        raise NotAStore(f"cannot look at {directory}: {error}") from None
+        try:
+            files = look_at_store(disk)
+        except NotAStore as error:
+            raise NotAStore(f"cannot look at {directory}: {error}") from None
+        yield disk, files
     finally:
         disk.close()
 

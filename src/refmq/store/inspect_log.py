@@ -127,6 +127,10 @@ class _FileReader:
             total = int.from_bytes(data[at : at + 4], "big", signed=True)
             magic = int.from_bytes(data[at + 4 : at + 8], "big")
             if magic == BLANK_MAGIC:
+                if total != size - position:
+                    wrong = CorruptRecord("blank record", self._file.begin + position, size - position, total)
+                    end_of_file = PhysicalOffset(self._file.begin + size)
+                    yield Damage(PhysicalOffset(self._file.begin + position), end_of_file, wrong)
                 self.is_open = False
                 end = size
                 break

@@ -202,7 +202,9 @@ class _Check:
         if self._unindexed and self._files.indexes:
             self._repairable("index", f"{self._unindexed} records have keys that the index does not know.")
         for header in self._files.indexes:
-            if not header.slots:
+            if not header.size_bytes:
+                self._add(Severity.NOTE, header.path, "It has 0 bytes, as a power loss leaves a new file.")
+            elif not header.slots:
                 self.damage(header.path, f"No number of slots and entries fits its size of {header.size_bytes} bytes.")
 
     def result(self) -> Verified:
