@@ -15,6 +15,7 @@ import click
 
 from conformance.base import REGRESSIONS
 from conformance.mutants.cluster import SEEDED_CLUSTER
+from conformance.mutants.equivalent import read, sort_out
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
 from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
 
@@ -113,7 +114,7 @@ def score_command(
     modules: tuple[str, ...], sample: int, seconds: float, seed: int, jobs: int, out: Path | None
 ) -> None:
     """Try a sample of mechanical mutants, print those that survive and the score."""
-    every = [mutant for module in modules or store_modules() for mutant in mutants_of(module)]
+    every, none, _ = sort_out((m for module in modules or store_modules() for m in mutants_of(module)), read())
     chosen = random.Random(seed).sample(every, sample) if 0 < sample < len(every) else every
     histories = sorted(REGRESSIONS.glob("store-*.json"))
     caught = 0
@@ -127,7 +128,8 @@ def score_command(
             click.echo(f"survives  {mutant.name:24} {mutant.rule:9} line {mutant.line:4}  {mutant.text}")
         elif sys.stderr.isatty():
             click.echo(f"\r{tried}/{len(chosen)} tried, {caught} caught", nl=False, err=True)
-    click.echo(f"{caught} of {len(chosen)} mutants caught, of {len(every)} that the rules make.")
+    made = f"of {len(every) + len(none)} that the rules make {len(none)} are known to be no mistakes"
+    click.echo(f"{caught} of {len(chosen)} mutants caught; {made}.")
 
 
 def _outcomes(

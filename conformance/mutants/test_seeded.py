@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conformance.base import replay_file
-from conformance.mutants.__main__ import KILLERS, run_trial, seeded_line, try_seeded
-from conformance.mutants.mechanical import changed, source_of
+from conformance.mutants.__main__ import KILLERS, run_trial, seeded_line, store_modules, try_seeded
+from conformance.mutants.equivalent import read, sort_out
+from conformance.mutants.mechanical import changed, mutants_of, source_of
 from conformance.mutants.seeded import NOT_OURS, SEEDED
 
 SECONDS = 40.0
@@ -46,6 +47,13 @@ def test_a_mutant_that_fits_no_longer_is_said_to_be_stale() -> None:
     outcome = run_trial({"module": "refmq.store.parts", "old": "no such text", "new": ""}, 1.0, 0, [])
     assert not outcome["caught"]
     assert "does not fit" in outcome["by"]
+
+
+def test_every_entry_of_the_equivalents_fits_a_mutant() -> None:
+    mistakes, none, unused = sort_out((m for module in store_modules() for m in mutants_of(module)), read())
+    assert unused == []
+    assert len(none) >= len(read())
+    assert len(mistakes) > len(none)
 
 
 SOURCE = """

@@ -92,6 +92,8 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
                 promised |= stored
             case ExpireFile(interrupted=True):
                 reachable = max(reachable, _reachable_min(seen))
+            case ExpireFile(removed_count=0):
+                reachable = max(reachable, min(seen.begins_after, default=0))
             case ExpireFile():
                 log_min = reachable = max(log_min, min(seen.begins_after, default=log_min))
             case Readout():
@@ -428,7 +430,9 @@ def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]
             case ExpireFile():
                 for sentence in _expiry_faults(seen):
                     yield Violation("RetentionPrefix", sentence, event)
-                log_min = reachable = max(log_min, min(seen.begins_after, default=0))
+                reachable = max(reachable, min(seen.begins_after, default=0))
+                if seen.removed_count:  # otherwise it made nothing durable that an interrupted one had removed
+                    log_min = reachable
             case Readout():
                 if seen.records and seen.log_min < log_min:
                     yield Violation(

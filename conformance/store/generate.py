@@ -215,7 +215,21 @@ def torn_and_overwritten(choose: Choose) -> tuple[h.Step, ...]:
     )
 
 
-PATTERN_ONE_IN: Final = 25
+def cleaned_and_lost(choose: Choose) -> tuple[h.Step, ...]:
+    """New queues are filled, their messages expire, and the power goes: only their units say where they end."""
+    same = h.AppendMessage(topic=choose(3), queue=choose(2), body_bytes=(300, 150)[choose(2)])
+    return (
+        *[same] * (5 + choose(4)),
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.ExpireFile(AGES_MS[0], None),
+        h.PowerLoss(survivors=survivors(choose), harsh=choose(4) > 0),
+        h.StartStore(),
+    )
+
+
+PATTERNS: Final = (torn_and_overwritten, cleaned_and_lost)
+PATTERN_ONE_IN: Final = 20
 """How often a step of a history is a whole pattern."""
 
 
@@ -227,7 +241,7 @@ def history(seed: int, steps: int = 40) -> h.History:
     is_running = True
     for _ in range(steps):
         if is_running and choose(PATTERN_ONE_IN) == PATTERN_ONE_IN - 1:
-            made.extend(torn_and_overwritten(choose))
+            made.extend(PATTERNS[choose(len(PATTERNS))](choose))
             continue
         step = next_step(choose, is_running=is_running)
         made.append(step)

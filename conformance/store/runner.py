@@ -15,7 +15,7 @@ from conformance.store.damage import ABORT, CHECKPOINT
 from conformance.store.drive import drive
 from conformance.store.flush_rules import QUEUE_THOROUGH_MS, FlushRules
 from conformance.store.readout import ALL, decoded, read_everything
-from conformance.store.record import Record
+from conformance.store.record import BLANK_BYTES, Record
 from conformance.store.replica import replicate
 from conformance.store.serving import serve
 from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse, StrayFile
@@ -279,6 +279,7 @@ class Runner:
             self._see(sent)
         now_ms = TimestampMs(self.now_ms)
         accepts, faults = store.accepts_puts, len(self.disk.happened)
+        place = self._next_place(max(self._appended_to, int(store.log_max)), to_send)
         message = to_send.message
         result = store.put(message, now_ms) if isinstance(message, MessageToStore) else store.put_batch(message, now_ms)
         if not result.status.is_stored:
@@ -292,6 +293,8 @@ class Runner:
         if not messages.is_legal(to_send, self.setting):
             self._see(seen.Failed("put", "a message that fits no record was stored"))
         physical_offset, queue_offset = int(result.physical_offset), int(result.queue_offset)
+        if physical_offset != place and not self.disk.happened:  # a roll that found no room may be half done
+            self._see(seen.Failed("put", f"a record was put at {physical_offset} instead of {place}"))
         for sent in to_send.sent:
             size = messages.record_bytes(sent)
             self._see(seen.Stored(sent.number, physical_offset, size, queue_offset, result.store_timestamp_ms))
@@ -307,6 +310,13 @@ class Runner:
         self._waiting.append((result, tuple(sent.number for sent in to_send.sent)))
         if early or not self.setting.sync_flush:
             self._answer(store)
+
+    def _next_place(self, end: int, to_send: messages.ToSend) -> int:
+        """Where records have to go: behind the last one if they and a blank fit the file, else into the next file."""
+        left = self.setting.log_file_bytes - end % self.setting.log_file_bytes
+        size = sum(map(messages.record_bytes, to_send.sent))
+        is_new_file = left == self.setting.log_file_bytes
+        return end if is_new_file or size + BLANK_BYTES <= left else end + left
 
     async def _during_flush(self) -> None:
         """A flush is under way: what was planned for this moment happens."""
@@ -351,6 +361,7 @@ class Runner:
             (int(name), int(self.disk.info(f"commitlog/{name}").modified_ms)) for name in self.disk.list("commitlog")
         )
         due = step.hour in (DELETE_HOUR, None) or step.used_percent > 75
+        has_failed = Fault.FLUSH_FAILS in self.disk.happened
         safe_before = int(min(store.dispatched_to, store.flushed_to))
         removed = -1
         self._used_percent = step.used_percent
@@ -369,7 +380,7 @@ class Runner:
                     reserved_ms=RESERVED_MS,
                     forced=step.used_percent > 85,
                     allowed=due,
-                    required=due,
+                    required=due and not has_failed,
                     files_max=self.setting.files_max,
                     interrupted=removed < 0,
                     safe_to=int(min(store.dispatched_to, store.flushed_to)),

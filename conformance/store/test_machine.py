@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -75,9 +76,9 @@ class StoreMachine(RuleBasedStateMachine):
         self.take(generate.serve_message(choosing(data)))
 
     @precondition(is_running)
-    @rule(data=st.data())
-    def torn_and_overwritten(self, data: st.DataObject) -> None:
-        for step in generate.torn_and_overwritten(choosing(data)):
+    @rule(data=st.data(), pattern=st.sampled_from(generate.PATTERNS))
+    def pattern(self, data: st.DataObject, pattern: Callable[[Choose], tuple[h.Step, ...]]) -> None:
+        for step in pattern(choosing(data)):
             self.take(step)
 
     @precondition(lambda self: not self.is_running())

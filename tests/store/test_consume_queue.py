@@ -172,10 +172,14 @@ def test_the_min_offset_follows_the_log(log_min: int, first: int) -> None:
 def test_expired_files_go_from_the_oldest_on_and_never_the_last() -> None:
     disk = new_disk()
     queue = filled(disk, 25)
-    assert not queue.remove_expired_file(PhysicalOffset(900))
-    assert queue.remove_expired_file(PhysicalOffset(901))
-    assert queue.remove_expired_file(PhysicalOffset(10_000))
-    assert not queue.remove_expired_file(PhysicalOffset(10_000))
+    all_of_it = PhysicalOffset(10_000)
+    assert not queue.remove_expired_file(all_of_it, all_of_it), "the units behind it may not survive"
+    queue.files.flushed = queue.files.wrote
+    assert not queue.remove_expired_file(all_of_it, PhysicalOffset(1000)), "the records of the units behind it may not"
+    assert not queue.remove_expired_file(PhysicalOffset(900), all_of_it)
+    assert queue.remove_expired_file(PhysicalOffset(901), all_of_it)
+    assert queue.remove_expired_file(all_of_it, all_of_it)
+    assert not queue.remove_expired_file(all_of_it, all_of_it)
     assert (queue.first, queue.end) == (20, 25)
 
 

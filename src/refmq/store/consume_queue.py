@@ -227,7 +227,7 @@ class ConsumeQueue:
 
     def _last_ext_address(self, end: int) -> int:
         """The address that the last of the units before `end` has that has one; 0 without."""
-        for queue_offset in range(end - 1, max(self.first, end - READ_UNITS) - 1, -1):
+        for queue_offset in range(end - 1, self.first - 1, -1):
             tags_code: int = UNIT.unpack(self.files.read(queue_offset * QUEUE_UNIT_BYTES, UNIT.size))[2]
             if is_ext_address(tags_code):
                 return tags_code
@@ -250,23 +250,29 @@ class ConsumeQueue:
 
     # --- files -----------------------------------------------------------------------------------------------------
 
-    def remove_expired_file(self, log_min: PhysicalOffset) -> bool:
-        """Removes the oldest file if all its records are gone; never the last one, nor the one with the newest unit: a
-        recovery may have left an empty file behind it, and only a unit says at which offset the queue goes on."""
-        if len(self.files.bases) < 2 or self.end * QUEUE_UNIT_BYTES <= self.files.bases[0] + self.files.file_bytes:
+    def remove_expired_file(self, log_min: PhysicalOffset, log_flushed: PhysicalOffset) -> bool:
+        """Removes the oldest file if all its records are gone; never the last one, nor the one with the newest unit
+        that will survive: only a unit says at which offset the queue goes on. A later one survives if it is durable and
+        its record is."""
+        following = self.files.bases[0] + self.files.file_bytes if self.files.bases else 0
+        if len(self.files.bases) < 2 or self.files.flushed <= following:
             return False
-        last = self.files.bases[0] + self.files.file_bytes - QUEUE_UNIT_BYTES
+        later = [self.files.read(at, UNIT.size) for at in (following, self.files.flushed - QUEUE_UNIT_BYTES)]
+        if not any(0 < size < BLANK_SIZE and at + size <= log_flushed for at, size, _ in map(UNIT.unpack, later)):
+            return False
+        last = following - QUEUE_UNIT_BYTES
         physical_offset, size, _ = UNIT.unpack(self.files.read(last, UNIT.size))
         if size != BLANK_SIZE and physical_offset >= log_min:
             return False
         self.files.remove(self.files.bases[0])
         return True
 
-    def remove_expired_ext(self) -> None:
-        """Removes files of the extension that no readable unit points to."""
+    def remove_expired_ext_file(self) -> bool:
+        """Removes the oldest file of the extension if no readable unit points to it."""
         unit = self.unit(self.min_offset)
-        if self.ext is not None and unit is not None and is_ext_address(unit[2]):
-            self.ext.remove_before(unit[2])
+        if self.ext is None or unit is None or not is_ext_address(unit[2]):
+            return False
+        return self.ext.remove_file_before(unit[2])
 
     def remove(self) -> None:
         """Removes all files of the queue."""

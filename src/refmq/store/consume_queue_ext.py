@@ -106,24 +106,24 @@ class ConsumeQueueExt:
     def recover(self, last_address: int) -> int:
         """Ends the extension behind the unit that the queue's last unit points to; 0 means that none does.
 
-        Begins it anew when that unit has expired with its message: whatever else is there belongs to units that are
-        gone as well. Says how much went.
+        Begins it anew when that unit is not there: it has expired with its message (a queue of which more is missing is
+        built again), and whatever else is there belongs to units that are gone as well. Says how much went.
         """
         position = last_address - ADDRESS_BASE
-        if not is_ext_address(last_address) or position < self.files.begin:
+        if not is_ext_address(last_address) or not self.is_at(last_address):
             cut = len(self.files.bases) * self.files.file_bytes
             self.remove()
             return cut
-        if not self.is_at(last_address):
-            return self.files.truncate(min(position, self.files.limit))
         unit = self._unit_at(position, self.files.limit)
         assert unit is not None
         return self.files.truncate(position + HEAD_BYTES + len(unit.bitmap))
 
-    def remove_before(self, address: int) -> None:
-        """Removes files that lie wholly before an address."""
-        while len(self.files.bases) > 1 and self.files.bases[0] + self.files.file_bytes <= address - ADDRESS_BASE:
-            self.files.remove(self.files.bases[0])
+    def remove_file_before(self, address: int) -> bool:
+        """Removes the oldest file if it lies wholly before an address."""
+        if len(self.files.bases) < 2 or self.files.bases[0] + self.files.file_bytes > address - ADDRESS_BASE:
+            return False
+        self.files.remove(self.files.bases[0])
+        return True
 
     def remove(self) -> None:
         self.files.remove_all()

@@ -249,6 +249,8 @@ class ReferenceStore:
     async def clean(self, now_ms: TimestampMs, local_hour: int | None) -> int:
         parts = self.parts
         self._pressure = disk_pressure(parts)
+        if self._failure is not None:
+            return 0  # nobody knows what is durable: nothing may go
         try:
             return await expire_files(parts, now_ms, local_hour, self._pressure)
         except DiskFailed as error:
