@@ -3,10 +3,21 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
+import java.util.List;
 import org.apache.rocketmq.acl.common.AclClientRPCHook;
 import org.apache.rocketmq.acl.common.SessionCredentials;
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMachineRoomNearby;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueByMachineRoom;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
 import org.apache.rocketmq.common.message.MessageDecoder;
 import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
 import org.apache.rocketmq.remoting.CommandCustomHeader;
 import org.apache.rocketmq.remoting.protocol.RemotingCommand;
 import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
@@ -22,6 +33,8 @@ import org.apache.rocketmq.remoting.protocol.RemotingSerializable;
  *   messages -    messages one behind the other: read, written again
  *   inflate -     one message: its body, decompressed
  *   sign KEYS     a frame: signed as a client does, KEYS is access key and secret key with a slash between them
+ *   share NAME    lines of text, the first one with client ids, the others with a broker and a queue number: who gets
+ *                 what by the strategy NAME, a line of queue numbers (of all lines, from 0) for each client
  */
 public class Codec {
     public static void main(String[] args) throws Exception {
@@ -55,6 +68,8 @@ public class Codec {
                 return MessageDecoder.decode(ByteBuffer.wrap(data), true, true).getBody();
             case "sign":
                 return signed(name.split("/"), decoded(data));
+            case "share":
+                return shares(strategy(name), new String(data, StandardCharsets.UTF_8).split("\n"));
             default:
                 throw new IllegalArgumentException("unknown mode " + mode);
         }
@@ -69,6 +84,53 @@ public class Codec {
     private static byte[] signed(String[] keys, RemotingCommand command) {
         new AclClientRPCHook(new SessionCredentials(keys[0], keys[1])).doBeforeRequest("", command);
         return array(command.encode());
+    }
+
+    private static AllocateMessageQueueStrategy strategy(String name) {
+        switch (name) {
+            case "AVG":
+                return new AllocateMessageQueueAveragely();
+            case "AVG_BY_CIRCLE":
+                return new AllocateMessageQueueAveragelyByCircle();
+            case "CONSISTENT_HASH":
+                return new AllocateMessageQueueConsistentHash();
+            case "MACHINE_ROOM":
+                AllocateMessageQueueByMachineRoom byRoom = new AllocateMessageQueueByMachineRoom();
+                byRoom.setConsumeridcs(new HashSet<>(Arrays.asList("r1", "r2")));
+                return byRoom;
+            default:
+                return new AllocateMachineRoomNearby(strategy(name.substring("NEARBY-".length())), new Rooms());
+        }
+    }
+
+    /** The room is what stands in front of a hyphen. */
+    private static class Rooms implements AllocateMachineRoomNearby.MachineRoomResolver {
+        @Override
+        public String brokerDeployIn(MessageQueue queue) {
+            return queue.getBrokerName().split("-")[0];
+        }
+
+        @Override
+        public String consumerDeployIn(String clientId) {
+            return clientId.split("-")[0];
+        }
+    }
+
+    private static byte[] shares(AllocateMessageQueueStrategy strategy, String[] lines) {
+        List<String> clients = Arrays.asList(lines[0].split(" "));
+        List<MessageQueue> queues = new ArrayList<>();
+        for (int i = 1; i < lines.length; i++) {
+            String[] words = lines[i].split(" ");
+            queues.add(new MessageQueue("TopicTest", words[0], Integer.parseInt(words[1])));
+        }
+        StringBuilder text = new StringBuilder();
+        for (String client : clients) {
+            for (MessageQueue queue : strategy.allocate("group", client, queues, clients)) {
+                text.append(queues.indexOf(queue)).append(' ');
+            }
+            text.append('\n');
+        }
+        return text.toString().getBytes(StandardCharsets.UTF_8);
     }
 
     private static byte[] messages(byte[] data) throws Exception {

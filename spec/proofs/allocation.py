@@ -1,9 +1,10 @@
-"""AVG and AVG_BY_CIRCLE are partitions of the queues, for every number of queues and members.
+"""AVG, AVG_BY_CIRCLE and MACHINE_ROOM are partitions of the queues, for every number of queues and members.
 
 `queues` = share * members + rest, and member number i of the sorted ids owns a range (AVG) or every `members`-th queue
 (AVG_BY_CIRCLE). Proved: every queue has an owner (the proof names it), no queue has two, and two members' shares differ
 by at most one. What the strategies need is assumed too: all members see the same sorted lists, and no id is there
-twice. A twin shows what happens when an id is: queues that nobody reads.
+twice. A twin shows what happens when an id is: queues that nobody reads. (MACHINE_ROOM is a partition of the queues in
+its rooms; those are the queues here.)
 """
 
 from __future__ import annotations
@@ -170,6 +171,45 @@ def circle_is_a_partition(rule: Circle) -> Iterable[Obligation]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Member i owns `share` queues from i * (share + `wider`), and one more at i + `later` behind all blocks."""
+
+    wider: int
+    later: int
+
+
+def blocks_are_a_partition(rule: Blocks) -> Iterable[Obligation]:
+    queues, members, share, rest, queue = integers("queues members share rest queue")
+    sizes = (queues >= 0, members >= 1, share >= 0, is_division(queues, members, share, rest))
+
+    def owned(member: Number) -> Truth:
+        start = member * (share + rule.wider)
+        in_block = z3.And(start <= queue, queue < start + share)
+        one_more = z3.And(member < rest, queue == member + rule.later + share * members)
+        return z3.And(member >= 0, member < members, queue >= 0, queue < queues, z3.Or(in_block, one_more))
+
+    owner, inside = integers("owner inside")
+    in_a_block = z3.And(queue < share * members, share >= 1, is_division(queue, share, owner, inside))
+    behind = z3.And(queue >= share * members, owner == queue - share * members)
+    hints: tuple[Truth, ...] = (
+        product_is_not_negative(owner - members, share),
+        product_is_not_negative(-owner - 1, share),
+    )
+    yield Obligation(
+        "every queue has an owner",
+        (*sizes, queue >= 0, queue < queues, z3.Or(in_a_block, behind), *hints),
+        owned(owner),
+    )
+    one, other = integers("one other")
+    hints = (
+        product_is_not_negative(other - one - 1, share),
+        product_is_not_negative(members - one - 1, share),
+        product_is_not_negative(members - other - 1, share),
+    )
+    yield Obligation("no queue has two owners", (*sizes, one < other, owned(one), *hints), z3.Not(owned(other)))
+
+
 CLAIMS: Final = (
     Claim(
         "AVG",
@@ -192,6 +232,17 @@ CLAIMS: Final = (
             Twin("the circle begins one later", Circle(1, 0)),
             Twin("the step is one too long", Circle(0, 1)),
             Twin("the step is one too short", Circle(0, -1)),
+        ),
+    ),
+    Claim(
+        "MACHINE_ROOM",
+        "every queue in its rooms has exactly one owner",
+        blocks_are_a_partition,
+        Blocks(wider=0, later=0),
+        (
+            Twin("the blocks are one queue apart", Blocks(1, 0)),
+            Twin("the blocks overlap by one queue", Blocks(-1, 0)),
+            Twin("the rest begins one later", Blocks(0, 1)),
         ),
     ),
 )

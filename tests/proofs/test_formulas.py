@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from refmq.broker.delay import DelayService
 from refmq.broker.handlers.send_back import FIRST_RETRY_LEVEL
 from refmq.client.allocate import allocate_averagely, allocate_averagely_by_circle
-from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.client.allocate_rooms import allocate_by_machine_room
+from refmq.model.ids import MessageQueue, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.record import BLANK_HEADER_BYTES
 from refmq.store import index_file
 from refmq.store.api import QueueUnit
@@ -53,6 +54,17 @@ def test_circle(queue_count: int, member_count: int, queue_number: int) -> None:
     ids = [f"{number:03}" for number in range(member_count)]
     owners = [name for name in ids if queue_number in allocate_averagely_by_circle(name, range(queue_count), ids)]
     assert owners == ([ids[queue_number % member_count]] if queue_number < queue_count else [])
+
+
+@given(queue_count=counts, member_count=counts, queue_number=st.integers(0, 59))
+def test_machine_room(queue_count: int, member_count: int, queue_number: int) -> None:
+    ids = [f"{number:03}" for number in range(member_count)]
+    queues = [MessageQueue("T", "r1@b", number) for number in range(queue_count)]
+    queue = MessageQueue("T", "r1@b", queue_number)
+    owners = [at for at, name in enumerate(ids) if queue in allocate_by_machine_room(name, queues, ids, {"r1"})]
+    share, blocks = queue_count // member_count, queue_count // member_count * member_count
+    owner = queue_number // share if queue_number < blocks else queue_number - blocks
+    assert owners == ([owner] if queue_number < queue_count else [])
 
 
 @given(size=st.integers(1, 2**31), position=st.integers(0, 2**62))

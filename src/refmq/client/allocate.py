@@ -1,4 +1,4 @@
-"""How the members of a group share the queues of a topic: AVG and AVG_BY_CIRCLE.
+"""How the members of a group share the queues of a topic: AVG and AVG_BY_CIRCLE (`allocate_rooms` has the others).
 
 Every member computes its own part, from the same two lists: all queues and all client ids, both sorted. Nobody compares
 the results; that they do not overlap and leave nothing out is arithmetic (proved for all sizes in `spec/proofs`). It
@@ -23,7 +23,7 @@ def allocate_averagely(client_id: str, queues: Sequence[Queue], client_ids: Sequ
 
     Nothing for an id that is not among `client_ids`. Raises `UsageError` when an argument is empty.
     """
-    member = _number_of(client_id, queues, client_ids)
+    member = number_of(client_id, queues, client_ids)
     if member is None:
         return []
     share, rest = divmod(len(queues), len(client_ids))
@@ -41,11 +41,11 @@ def allocate_averagely_by_circle(client_id: str, queues: Sequence[Queue], client
 
     Nothing for an id that is not among `client_ids`. Raises `UsageError` when an argument is empty.
     """
-    member = _number_of(client_id, queues, client_ids)
+    member = number_of(client_id, queues, client_ids)
     return [] if member is None else list(queues[member :: len(client_ids)])
 
 
-def _number_of(client_id: str, queues: Sequence[Queue], client_ids: Sequence[str]) -> int | None:
+def number_of(client_id: str, queues: Sequence[Queue], client_ids: Sequence[str]) -> int | None:
     """Which member this is; the first of them if the id occurs twice."""
     if not client_id or not queues or not client_ids:
         raise UsageError("an allocation needs a client id, at least one queue and at least one member")
