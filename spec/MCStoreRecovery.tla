@@ -1,7 +1,7 @@
 -------------------------- MODULE MCStoreRecovery --------------------------
 \* StoreRecovery with bounds: so many messages and so many faults. The bounds are guards and not constraints: TLC would
 \* check every promise again in each state beyond a constraint. A configuration can leave out actions that its question
-\* does not need, by writing Never in their place (Never2 for one with two parameters).
+\* does not need, by writing Never in their place (Never1 and Never2 for one with parameters).
 EXTENDS StoreRecovery, TLC
 
 CONSTANTS MaxSent, MaxFaults
@@ -13,7 +13,11 @@ FailWithin == faults < MaxFaults
 AtTheEnd(p) == LastOfFile(p)
 
 Never == FALSE
+Never1(a) == FALSE
 Never2(a, b) == FALSE
+
+\* No checkpoint is being written: with WriteCheckpoint <- Never.
+StampsStand == {ckpt}
 
 Alike == Permutations(Queue)
 =============================================================================

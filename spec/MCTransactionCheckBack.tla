@@ -28,6 +28,21 @@ Within(kind) == happened[kind] < Most[kind]
 \* Flushing less than everything is left out: a power loss may keep less than everything anyway.
 FlushAll == IF flushed < Len(log) THEN {Len(log)} ELSE {}
 
+Alike == Permutations(Tx)
+
+\* An action that a question does not need.
+Never == FALSE
+
+\* ImmunityOver of a message whose producer decides before anybody asks.
+OverWhenDecided(t) ==
+    /\ t \in young
+    /\ decision[t] # "none" \/ t \in dead
+    /\ young' = young \ {t}
+    /\ UNCHANGED <<brokerVars, producerVars, netVars, happened>>
+
+\* Where something must come in the end, the log must not be what stops it.
+NeverFull == Len(log) < MaxLog
+
 \* What it promises: the finals of a transaction are what a consumer finds.
 Promise == INSTANCE TransactionCheckBackAbstract WITH
               visible <- [t \in Tx |-> Cardinality(FinalsOf(t))],

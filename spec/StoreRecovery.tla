@@ -12,13 +12,14 @@
 (* two: start, scan, cut each queue, cut the log, dispatch again, finish.  *)
 (* Faults: the process dies (with half a record written, too); the power   *)
 (* fails and any subset of what was not flushed is lost, a record can be   *)
-(* torn, a file can be longer than its content; a flush reports an error;  *)
+(* torn, a file can be longer than its content, a checkpoint that is being *)
+(* written has old and new stamps; a flush reports an error;               *)
 (* an operator removes the consume queues to have them rebuilt.            *)
 (*                                                                         *)
 (* Left out: sizes (a record takes one position; a record that does not    *)
 (* fit any more is a file that is closed early), times (a record's time is *)
 (* its position; the 3 s slack of the checkpoint is 0), tags and keys, the *)
-(* transient store pool, a torn checkpoint, JSON files. RocketMQ 4.9.8     *)
+(* transient store pool, JSON files. RocketMQ 4.9.8                        *)
 (* dispatches while it scans and cuts the log before the queues; this      *)
 (* module has the order of 5.3.3 (queues first), with every crash in       *)
 (* between. The next file of a full one always exists (RocketMQ allocates  *)
@@ -92,6 +93,7 @@ clientVars == <<sent, promised, gone, seen>>
 vars == <<mode, logVars, wrote, flushed, queueVars, ends, dispatched, indexVars, ckpt, abort, clean, valid, cut,
           clientVars, waiting, goal, faults>>
 
+Serving == mode = "serving"
 Position == 0..(LogSize - 1)
 UnitNumber == 0..(LogSize - 1)
 Nothing == [p \in Position |-> Zero]
@@ -442,6 +444,11 @@ UnitLosses == SUBSET UnitsDirty
 \* What is still promised after such a loss: with sync flush everything, with async flush what was durable.
 StillPromised == IF SyncFlush THEN promised ELSE promised \cap (gone \cup MessagesIn(cell, first, DurableEnd))
 
+\* A checkpoint that is just being written when the end comes: each stamp is the old one or the new one.
+StampsLeft == IF Serving
+              THEN [log : {ckpt.log, Stamps.log}, queue : {ckpt.queue, Stamps.queue}, index : {ckpt.index, Stamps.index}]
+              ELSE {ckpt}
+
 \* The process dies. Everything written survives; a record that was just being written may be there in half.
 ProcessCrash ==
     /\ MayFail
@@ -450,9 +457,10 @@ ProcessCrash ==
           /\ half => mode = "serving" /\ wrote < LogSize /\ ~LastOfFile(wrote)
           /\ cell' = IF half THEN [cell EXCEPT ![wrote] = Torn] ELSE cell
           /\ goal' = IF mode = "serving" THEN ValidEnd(cell', first) ELSE goal
+    /\ ckpt' \in StampsLeft
     /\ ForgetMemory
     /\ faults' = faults + 1
-    /\ UNCHANGED <<disk, first, queueVars, indexVars, ckpt, abort, clean, clientVars>>
+    /\ UNCHANGED <<disk, first, queueVars, indexVars, abort, clean, clientVars>>
 
 \* The power fails, in whatever state the store is: any subset of what was not durable is lost.
 PowerLoss ==
@@ -467,10 +475,11 @@ PowerLoss ==
           /\ unitDisk' = unit'
     /\ index' \in {index, indexDisk}
     /\ indexDisk' = index'
+    /\ ckpt' \in StampsLeft
     /\ promised' = StillPromised
     /\ ForgetMemory
     /\ faults' = faults + 1
-    /\ UNCHANGED <<first, queueFiles, ckpt, abort, clean, sent, gone, seen>>
+    /\ UNCHANGED <<first, queueFiles, abort, clean, sent, gone, seen>>
 
 \* The disk refuses a flush of the log. RocketMQ writes a line into its log and moves the flushed position on.
 \* Repaired: the store stops; nobody knows which of the pages are on the disk.
@@ -550,8 +559,6 @@ FairSpec == Spec /\ RecoveryFairness
 
 ------------------------------------------------------------------------------
 (* The promises *)
-
-Serving == mode = "serving"
 
 \* What was acknowledged is there, or its file was removed. `promised` says which faults the flush mode covers.
 AckedSurvives == Serving => promised \subseteq gone \cup MessagesIn(cell, first, wrote)

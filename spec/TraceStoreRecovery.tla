@@ -187,7 +187,7 @@ Quiet ==
 ------------------------------------------------------------------------------
 (* The world *)
 
-TakeProcessCrash == Is("ProcessCrash") /\ ProcessCrash /\ cell' = cell /\ UNCHANGED at /\ Take
+TakeProcessCrash == Is("ProcessCrash") /\ ProcessCrash /\ cell' = cell /\ ckpt' = ckpt /\ UNCHANGED at /\ Take
 
 \* How much of the log the next scan finds.
 ComingScans == {i \in (taken + 2)..Len(Events) : Events[i].action = "ScanLog"}

@@ -46,7 +46,7 @@ AtOffset(e) == AtHalf /\ round.i = e.half_offset + 1
 
 Flushed(e) == LET known_ == {p \in 1..Len(places) : places[p] >= 0 /\ places[p] < e.flushed_to}
                   upTo == IF known_ = {} THEN 0 ELSE CHOOSE p \in known_ : \A q \in known_ : q <= p
-              IN  IF upTo <= flushed THEN UNCHANGED vars ELSE FlushLog(upTo)
+              IN  IF upTo <= flushed THEN UNCHANGED vars ELSE FlushLog /\ flushed' = upTo
 
 InRound(e) ==
     \/ e.action = "RoundStart" /\ RoundStart /\ round'.h0 = e.half_offset + 1 /\ round'.o0 = e.op_offset + 1
@@ -78,8 +78,8 @@ Take(e) ==
        /\ Grown(e.physical_offset)
     \/ e.action = "EndTransaction" /\ Decided(e)
     \/ /\ e.action = "WriteOp"
-       /\ WriteOp(e.half_offset + 1)
-       /\ log'[Len(log')].off = e.op_offset + 1
+       /\ WriteOp
+       /\ log'[Len(log')].off = e.op_offset + 1 /\ log'[Len(log')].half = e.half_offset + 1
        /\ Grown(-1)
     \/ InRound(e) /\ Grown(-1)
     \/ /\ e.action = "PersistProgress"

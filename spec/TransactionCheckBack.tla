@@ -12,12 +12,18 @@
 (* file, rounds as single steps between which everything else may happen,  *)
 (* one-way decisions and check-backs that are lost, late, reordered or     *)
 (* delivered twice, half messages sent again after a lost answer, several  *)
-(* producer groups, producer death, immunity, an append that fails and     *)
-(* ends a round early, process crash, power loss.                          *)
-(* Left out: time (a message is young until ImmunityOver), the 72 hour     *)
-(* limit (it acts as CheckMax does), several half queues (they share       *)
-(* nothing), slaves (HaReplication has them), torn records (recovery cuts  *)
-(* at a record boundary: StoreRecovery).                                   *)
+(* producer groups, producer death (somebody else of the group is asked),  *)
+(* immunity, an append that fails and ends a round early, process crash,   *)
+(* power loss.                                                             *)
+(* Left out: time (a message is young until ImmunityOver; a producer's     *)
+(* clock that is wrong only moves that moment), the 72 hour limit (it acts *)
+(* as CheckMax does), an op or a set-aside copy that the store refuses     *)
+(* (RocketMQ logs it and goes on: the first is a crash before WriteOp, the *)
+(* second a message that nobody sees again), a producer that changes its   *)
+(* mind, several half queues (they share nothing), slaves and a promotion  *)
+(* with older progress (for the rounds it is a crash; HaReplication has    *)
+(* the rest), torn records (recovery cuts at a record boundary:            *)
+(* StoreRecovery), op messages for several halves at once (5.x).           *)
 (* Read from: EndTransactionProcessor, TransactionalMessageServiceImpl,    *)
 (* TransactionalMessageBridge, RocketMQ 4.9.8.                             *)
 (*                                                                         *)
@@ -25,8 +31,7 @@
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
-CONSTANTS NoTx,        \* the transaction of a record that has none
-          Tx,          \* the transactions, named by the unique key of their message
+CONSTANTS Tx,          \* the transactions, named by the unique key of their message
           Group,       \* Group[t]: the producer group of t
           Immune,      \* the transactions whose message asks for immunity from early checks
           CheckMax,    \* after so many checks a half message is set aside (15)
@@ -37,7 +42,7 @@ CONSTANTS NoTx,        \* the transaction of a record that has none
           PersistBehindFlush,\* progress is written only when the log that justifies it is flushed
           CountRealChecks    \* a copy made because of immunity does not count as a check
 
-VARIABLES log,       \* records, see the three constructors below; a position is a physical offset
+VARIABLES log,       \* records, see the four constructors below; a position is a physical offset
           flushed,   \* how many records a power loss cannot take
           progress,  \* [half, op, at]: where the next round begins, and the log length that justified it
           saved,     \* [half, op]: the same in the offset file
@@ -57,9 +62,10 @@ netVars == <<endNet, checkNet>>
 vars == <<brokerVars, young, producerVars, netVars, happened>>
 
 ------------------------------------------------------------------------------
-(* Records and where they are.
-   off    the offset in the queue of the record's kind, from 1
-   checks the number of checks that the record carries
+(* Records and where they are. Each has its kind and
+   off    the offset in the queue of its kind, from 1 (of what is set aside nobody asks)
+   tx     its transaction (an op message has none)
+   checks the number of checks that a half message carries
    asked  the number of times that the producer really was asked
    half   the half offset that an op or a final message names, or from which an immune copy was first made
    source the position of the record that a final message was made from *)
@@ -67,12 +73,11 @@ vars == <<brokerVars, young, producerVars, netVars, happened>>
 Positions(kind) == {p \in 1..Len(log) : log[p].kind = kind}
 Count(kind)     == Cardinality(Positions(kind))
 
-Rec(kind, t) == [kind |-> kind, off |-> Count(kind) + 1, tx |-> t, checks |-> 0, asked |-> 0, half |-> 0, source |-> 0]
 Half(t, checks, asked, original) ==
-    [Rec("half", t) EXCEPT !.checks = checks, !.asked = asked, !.half = original]
-Op(h)            == [Rec("op", NoTx) EXCEPT !.half = h]
-Final(t, h, pos) == [Rec("final", t) EXCEPT !.half = h, !.source = pos]
-Aside(t, n)      == [Rec("aside", t) EXCEPT !.asked = n]
+    [kind |-> "half", off |-> Count("half") + 1, tx |-> t, checks |-> checks, asked |-> asked, half |-> original]
+Op(h)            == [kind |-> "op", off |-> Count("op") + 1, half |-> h]
+Final(t, h, pos) == [kind |-> "final", off |-> Count("final") + 1, tx |-> t, half |-> h, source |-> pos]
+Aside(t, n)      == [kind |-> "aside", tx |-> t, asked |-> n]
 
 HalfPos(h) == CHOOSE p \in 1..Len(log) : log[p].kind = "half" /\ log[p].off = h
 OpPos(o)   == CHOOSE p \in 1..Len(log) : log[p].kind = "op" /\ log[p].off = o
@@ -93,27 +98,23 @@ Idle == [on |-> FALSE, i |-> 0, start |-> 0, remove |-> {}, next |-> 0, last |->
          empty |-> FALSE, pulled |-> FALSE, done |-> {}, h0 |-> 0, o0 |-> 0]
 
 Current   == log[HalfPos(round.i)]
-AtHalf    == round.on /\ round.pulled /\ round.i <= Count("half")
+AtHalf    == round.pulled /\ round.i <= Count("half")
 InRemove  == \E r \in round.remove : r.half = round.i
 Fresh     == HalfPos(round.i) > round.start           \* stored after the round began
 TooOften  == Current.checks >= CheckMax
 IsYoung   == Current.tx \in young
 WantsImmunity == Current.tx \in Immune
 
-\* The op message of the half from which an immune copy was made, if this round knows it.
-OriginalOp == {r \in round.remove : r.half = Current.half}
-
 \* A half is checked when every op has been read, or when the ops being read are younger than the round.
-NeedCheck  == round.empty \/ (round.last # 0 /\ OpPos(round.last) > round.start)
+NeedCheck  == IF round.empty THEN TRUE ELSE OpPos(round.last) > round.start
 MayReadOn  == ~round.empty
 
 Passed   == InRemove \/ (FinishedSet /\ Finished(Current.tx))
 Examined == AtHalf /\ ~Passed /\ ~TooOften /\ ~Fresh
 
 \* How far the op progress may go: over the ops that are done, without a gap.
-OpPrefix == CHOOSE n \in round.o0..(Count("op") + 1) :
-               /\ \A o \in round.o0..(n - 1) : o \in round.done
-               /\ n \notin round.done
+WithoutGap == {n \in round.o0..(Count("op") + 1) : \A o \in round.o0..(n - 1) : o \in round.done}
+OpPrefix   == CHOOSE n \in WithoutGap : \A k \in WithoutGap : k <= n
 
 \* What a model bounds by definitions of its own: how long the log gets, how often each fault happens, what is flushed.
 Room            == TRUE
@@ -162,20 +163,24 @@ LocalDecide(t, d) ==
     /\ endNet' = endNet \cup {[tx |-> t, half |-> k.half, pos |-> k.pos, decision |-> d] : k \in known[t]}
     /\ UNCHANGED <<brokerVars, young, known, dead, checkNet, happened>>
 
-\* The producer is asked about a half message. Undecided, it says nothing that helps ("unknown"); a producer
-\* that never learned of its half message will not run the transaction any more and rolls back.   check_reply
-CheckReply(c) ==
-    /\ c \in checkNet
-    /\ c.tx \notin dead
-    /\ checkNet' = checkNet \ {c}
-    /\ IF decision[c.tx] # "none"
-       THEN /\ endNet' = endNet \cup {[tx |-> c.tx, half |-> c.half, pos |-> c.pos, decision |-> decision[c.tx]]}
-            /\ UNCHANGED decision
-       ELSE IF known[c.tx] = {}
-       THEN /\ decision' = [decision EXCEPT ![c.tx] = "rollback"]
-            /\ endNet' = endNet \cup {[tx |-> c.tx, half |-> c.half, pos |-> c.pos, decision |-> "rollback"]}
-       ELSE UNCHANGED <<endNet, decision>>
-    /\ UNCHANGED <<brokerVars, young, known, dead, happened>>
+\* Check-backs go to any producer of the group.
+GroupLives(t) == \E u \in Tx : Group[u] = Group[t] /\ u \notin dead
+
+\* A producer of the group is asked about a half message. While its transaction runs it says nothing
+\* that helps ("unknown"). If the answer to the half message never came, or the producer died before it decided, there
+\* will be no transaction any more, and the answer is to roll back.                             check_reply
+CheckReply ==
+    \E c \in checkNet :
+        /\ GroupLives(c.tx)
+        /\ checkNet' = checkNet \ {c}
+        /\ IF decision[c.tx] # "none"
+           THEN /\ endNet' = endNet \cup {[tx |-> c.tx, half |-> c.half, pos |-> c.pos, decision |-> decision[c.tx]]}
+                /\ UNCHANGED decision
+           ELSE IF known[c.tx] = {} \/ c.tx \in dead
+           THEN /\ decision' = [decision EXCEPT ![c.tx] = "rollback"]
+                /\ endNet' = endNet \cup {[tx |-> c.tx, half |-> c.half, pos |-> c.pos, decision |-> "rollback"]}
+           ELSE UNCHANGED <<endNet, decision>>
+        /\ UNCHANGED <<brokerVars, young, known, dead, happened>>
 
 ------------------------------------------------------------------------------
 (* The broker takes a decision *)
@@ -200,20 +205,20 @@ TakeDecision(m) ==
             THEN Store(Final(log[m.pos].tx, m.half, m.pos))
             ELSE UNCHANGED log
 
-\* The broker reads a decision.                                                            end_transaction
-EndTransaction(m) ==
-    /\ m \in endNet
-    /\ TakeDecision(m)
-    /\ endNet' = endNet \ {m}
-    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, checkNet, happened>>
+\* The broker reads a decision that is under way.                                           end_transaction
+EndTransaction ==
+    \E m \in endNet :
+        /\ TakeDecision(m)
+        /\ endNet' = endNet \ {m}
+        /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, checkNet, happened>>
 
 \* The op message that marks a half message as done is an append of its own: a crash can fall
 \* between the final message and its op.                                                          write_op
-WriteOp(h) ==
-    /\ h \in pendingOps
-    /\ Store(Op(h))
-    /\ pendingOps' = pendingOps \ {h}
-    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars, happened>>
+WriteOp ==
+    \E h \in pendingOps :
+        /\ Store(Op(h))
+        /\ pendingOps' = pendingOps \ {h}
+        /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars, happened>>
 
 ------------------------------------------------------------------------------
 (* The broker's check rounds *)
@@ -233,14 +238,15 @@ PullOps ==
     /\ round.on
     /\ \/ ~round.pulled
        \/ Examined /\ ~IsYoung /\ MayReadOn
-    /\ LET end  == IF round.next + Batch - 1 < Count("op") THEN round.next + Batch - 1 ELSE Count("op")
-           new  == {[half |-> log[OpPos(o)].half, op |-> o] : o \in round.next..end}
+    /\ LET read == {o \in round.next..(round.next + Batch - 1) : o <= Count("op")}
+           new  == {[half |-> log[OpPos(o)].half, op |-> o] : o \in read}
            keep == {r \in new : r.half >= round.h0 /\ ~\E s \in new : s.half = r.half /\ s.op > r.op}
            old  == {r \in round.remove : ~\E s \in keep : s.half = r.half}
+           end  == round.next + Cardinality(read)
        IN  round' = [round EXCEPT !.pulled = TRUE,
-                                  !.empty = (new = {}),
-                                  !.last = IF new = {} THEN @ ELSE end,
-                                  !.next = IF new = {} THEN @ ELSE end + 1,
+                                  !.empty = (read = {}),
+                                  !.last = end - 1,
+                                  !.next = end,
                                   !.remove = old \cup keep,
                                   !.done = @ \cup {r.op : r \in {x \in new : x.half < round.h0}}]
     /\ UNCHANGED <<log, flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
@@ -263,20 +269,17 @@ HalfDiscard ==
     /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* A half message that asks for immunity is still too young: a copy goes to the end of the half queue, and
-\* remembers the offset of the first one. If the first one is known to be done, so is the copy.  half_immune
+\* remembers the offset of the first one. RocketMQ also asks whether it has read an op message of the first one; that
+\* never succeeds (ImmunityTestNeverSucceeds), so it is left out here.                           half_immune
 HalfImmune ==
     /\ Examined
     /\ WantsImmunity
     /\ IsYoung
-    /\ IF Current.half # 0 /\ OriginalOp # {}
-       THEN /\ round' = [round EXCEPT !.i = @ + 1, !.remove = @ \ OriginalOp,
-                                      !.done = @ \cup {r.op : r \in OriginalOp}]
-            /\ UNCHANGED log
-       ELSE /\ Store(Half(Current.tx,
-                          IF CountRealChecks THEN Current.checks ELSE Current.checks + 1,
-                          Current.asked,
-                          IF Current.half # 0 THEN Current.half ELSE round.i))
-            /\ round' = [round EXCEPT !.i = @ + 1]
+    /\ Store(Half(Current.tx,
+                  IF CountRealChecks THEN Current.checks ELSE Current.checks + 1,
+                  Current.asked,
+                  IF Current.half # 0 THEN Current.half ELSE round.i))
+    /\ round' = [round EXCEPT !.i = @ + 1]
     /\ UNCHANGED <<flushed, progress, saved, pendingOps, young, producerVars, netVars, happened>>
 
 \* A half message of unknown fate is appended again and the producer is asked about the copy.
@@ -294,11 +297,8 @@ HalfRenewAndCheck ==
 \* itself, or to the end; or its time is up, or the store does not take a copy, after it got somewhere.
 \*                                                                                            round_finish
 RoundFinish ==
-    /\ round.on
     /\ round.pulled
-    /\ \/ round.i > round.h0
-       \/ round.i > Count("half")
-       \/ AtHalf /\ ~Passed /\ ~TooOften /\ (Fresh \/ (IsYoung /\ ~WantsImmunity))
+    /\ IF round.i > round.h0 \/ round.i > Count("half") THEN TRUE ELSE Fresh \/ IsYoung
     /\ progress' = [half |-> round.i, op |-> OpPrefix, at |-> Len(log)]
     /\ round' = Idle
     /\ UNCHANGED <<log, flushed, saved, pendingOps, young, producerVars, netVars, happened>>
@@ -318,31 +318,31 @@ PersistProgress ==
     /\ UNCHANGED <<log, flushed, progress, round, pendingOps, young, producerVars, netVars, happened>>
 
 \* The log is flushed up to a position.                                                           flush_log
-FlushLog(upTo) ==
-    /\ upTo \in FlushEnds
-    /\ flushed' = upTo
-    /\ UNCHANGED <<log, progress, saved, round, pendingOps, young, producerVars, netVars, happened>>
+FlushLog ==
+    \E upTo \in FlushEnds :
+        /\ flushed' = upTo
+        /\ UNCHANGED <<log, progress, saved, round, pendingOps, young, producerVars, netVars, happened>>
 
 ------------------------------------------------------------------------------
 (* The environment *)
 
-LoseEnd(m) ==
-    /\ Happens("loss")
-    /\ m \in endNet
-    /\ endNet' = endNet \ {m}
-    /\ UNCHANGED <<brokerVars, young, producerVars, checkNet>>
+LoseEnd ==
+    \E m \in endNet :
+        /\ Happens("loss")
+        /\ endNet' = endNet \ {m}
+        /\ UNCHANGED <<brokerVars, young, producerVars, checkNet>>
 
-DuplicateEnd(m) ==
-    /\ Happens("dup")
-    /\ m \in endNet
-    /\ TakeDecision(m)
-    /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars>>
+DuplicateEnd ==
+    \E m \in endNet :
+        /\ Happens("dup")
+        /\ TakeDecision(m)
+        /\ UNCHANGED <<flushed, progress, saved, round, young, producerVars, netVars>>
 
-LoseCheck(c) ==
-    /\ Happens("loss")
-    /\ c \in checkNet
-    /\ checkNet' = checkNet \ {c}
-    /\ UNCHANGED <<brokerVars, young, producerVars, endNet>>
+LoseCheck ==
+    \E c \in checkNet :
+        /\ Happens("loss")
+        /\ checkNet' = checkNet \ {c}
+        /\ UNCHANGED <<brokerVars, young, producerVars, endNet>>
 
 \* A producer dies. Its decisions are safe in its database, but nobody answers for them any more.
 ProducerDeath(t) ==
@@ -365,46 +365,44 @@ ProcessCrash ==
     /\ pendingOps' = {}
     /\ UNCHANGED <<log, flushed, saved, young, producerVars, netVars>>
 
-PowerLoss(kept) ==
-    /\ Happens("power")
-    /\ kept \in flushed..Len(log)
-    /\ log' = SubSeq(log, 1, kept)
-    /\ flushed' = kept
-    /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
-    /\ round' = Idle
-    /\ pendingOps' = {}
-    /\ UNCHANGED <<saved, young, producerVars, netVars>>
+PowerLoss ==
+    \E kept \in flushed..Len(log) :
+        /\ Happens("power")
+        /\ log' = SubSeq(log, 1, kept)
+        /\ flushed' = kept
+        /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
+        /\ round' = Idle
+        /\ pendingOps' = {}
+        /\ UNCHANGED <<saved, young, producerVars, netVars>>
 
 ------------------------------------------------------------------------------
-Broker == \/ \E m \in endNet : EndTransaction(m)
-          \/ \E h \in pendingOps : WriteOp(h)
-          \/ RoundStart \/ PullOps \/ HalfRemoved \/ HalfDiscard \/ HalfImmune
-          \/ HalfRenewAndCheck \/ RoundFinish \/ RoundAbort
-          \/ PersistProgress
-          \/ \E upTo \in 1..Len(log) : FlushLog(upTo)
+\* The check-back service is one thread.
+RoundStep == RoundStart \/ PullOps \/ HalfRemoved \/ HalfDiscard \/ HalfImmune \/ HalfRenewAndCheck \/ RoundFinish
+
+Broker == \/ EndTransaction \/ WriteOp
+          \/ RoundStep \/ RoundAbort
+          \/ PersistProgress \/ FlushLog
 
 Producer == \/ \E t \in Tx, answered \in BOOLEAN : SendHalf(t, answered)
             \/ \E t \in Tx, d \in {"commit", "rollback"} : LocalDecide(t, d)
-            \/ \E c \in checkNet : CheckReply(c)
+            \/ CheckReply
 
-Environment == \/ \E m \in endNet : LoseEnd(m) \/ DuplicateEnd(m)
-               \/ \E c \in checkNet : LoseCheck(c)
+Environment == \/ LoseEnd \/ DuplicateEnd \/ LoseCheck
                \/ \E t \in Tx : ProducerDeath(t) \/ ImmunityOver(t)
-               \/ ProcessCrash
-               \/ \E kept \in 0..Len(log) : PowerLoss(kept)
+               \/ ProcessCrash \/ PowerLoss
 
 Next == Broker \/ Producer \/ Environment
 
 Spec == Init /\ [][Next]_vars
 
-\* What must go on happening for the promises that speak of "in the end": the broker runs its rounds and takes
-\* the decisions that arrive, producers that live decide and answer, and no message stays young.
+\* What must go on happening for the promises that speak of "in the end": the broker runs its rounds, takes the
+\* decisions that arrive and writes their op messages, living producers answer, and no message stays young. That a
+\* producer ever decides is not assumed.
 Fairness ==
-    /\ WF_vars(RoundStart) /\ WF_vars(PullOps) /\ WF_vars(HalfRemoved) /\ WF_vars(HalfDiscard)
-    /\ WF_vars(HalfImmune) /\ WF_vars(HalfRenewAndCheck) /\ WF_vars(RoundFinish)
-    /\ WF_vars(\E m \in endNet : EndTransaction(m))
-    /\ WF_vars(\E h \in pendingOps : WriteOp(h))
-    /\ WF_vars(\E c \in checkNet : CheckReply(c))
+    /\ WF_vars(RoundStep)
+    /\ WF_vars(EndTransaction)
+    /\ WF_vars(WriteOp)
+    /\ WF_vars(CheckReply)
     /\ \A t \in Tx : WF_vars(ImmunityOver(t))
 
 FairSpec == Spec /\ Fairness
@@ -416,7 +414,6 @@ TypeOK ==
     /\ flushed \in 0..Len(log)
     /\ decision \in [Tx -> {"none", "commit", "rollback"}]
     /\ progress.half >= 1 /\ progress.op >= 1
-    /\ \A p \in Positions("half") : log[p].checks <= CheckMax
 
 \* Nothing is in the real topic before the producer decided.
 NoHalfVisible == \A t \in Tx : Delivered(t) => decision[t] # "none"
@@ -449,21 +446,88 @@ NoDiscardFinished == \A p \in Positions("aside"), q \in Positions("final") :
 \* Nothing is set aside before the producer was asked as often as promised.
 AskedBeforeDiscard == \A p \in Positions("aside") : log[p].asked = CheckMax
 
+\* (Written out: a promise must not share the mistakes of what it judges.)
+HalfOfOp(o) == LET at == CHOOSE p \in 1..Len(log) : log[p].kind = "op" /\ log[p].off = o IN log[at].half
+
 \* The op progress passes only op messages whose half message the rounds have passed too.
 ProgressSound == \A o \in 1..(progress.op - 1) :
-                    o <= Count("op") => log[OpPos(o)].half < progress.half
+                    o <= Count("op") => HalfOfOp(o) < progress.half
 
-\* The test for copies whose original is done never succeeds in 4.9.8 (the code is dead).
+\* RocketMQ would pass the copy of an immune message if it had read an op message of the first one. That never
+\* succeeds: when it meets the copy, such an op message counts as done already, or has not been read.
 ImmunityTestNeverSucceeds ==
-    ~(Examined /\ WantsImmunity /\ IsYoung /\ Current.half # 0 /\ OriginalOp # {})
+    ~(IF AtHalf THEN Current.half # 0 /\ \E r \in round.remove : r.half = Current.half ELSE FALSE)
 
 \* The checks of one message are bounded, so that every message is set aside in the end.
-ChecksBounded == \A c \in checkNet : c.pos <= Len(log) => log[c.pos].checks <= CheckMax
+ChecksBounded == \A p \in Positions("half") : log[p].checks <= CheckMax
 
 \* A round makes at most one copy of a half message: it never meets what it appended itself.
 CopiesOfRound(t) == {p \in HalvesOf(t) : p > round.start /\ (log[p].checks > 0 \/ log[p].half # 0)}
 MetByRound(t)    == {p \in HalvesOf(t) : p <= round.start /\ log[p].off \in round.h0..(round.i - 1)}
 OneCheckPerRound == round.on => \A t \in Tx : Cardinality(CopiesOfRound(t)) <= Cardinality(MetByRound(t))
+
+\* What a round believes is true: it knows every op message that it has read, the youngest one for each half message.
+RoundSound == round.on =>
+    /\ round.i \in round.h0..(Count("half") + 1)
+    /\ {r.op : r \in round.remove} \cap round.done = {}
+    /\ \A o \in round.done : HalfOfOp(o) < round.i
+    /\ \A r \in round.remove : r.half >= round.h0 /\ r.half = HalfOfOp(r.op)
+    /\ \A o \in round.o0..(round.next - 1) :
+          \/ o \in round.done
+          \/ \E r \in round.remove : r.half = HalfOfOp(o) /\ r.op >= o
+          \/ \E u \in round.done : u > o /\ HalfOfOp(u) = HalfOfOp(o)
+
+\* A decision that is under way is the producer's, and it commits only what the broker acknowledged.
+DecisionsAreTheProducers ==
+    /\ \A m \in endNet : m.decision = decision[m.tx]
+    /\ \A t \in Tx : decision[t] = "commit" => known[t] # {}
+
+------------------------------------------------------------------------------
+(* Promises about steps *)
+
+DecisionsStand == [][\A t \in Tx : decision[t] # "none" => decision'[t] = decision[t]]_vars
+
+\* Whoever is dead sends nothing and decides nothing; of what it left undecided somebody of its group says that it is
+\* rolled back.
+TheDeadAreSilent == [][\A t \in dead :
+    /\ known'[t] = known[t]
+    /\ decision'[t] # decision[t] => decision'[t] = "rollback" /\ GroupLives(t)]_vars
+
+\* What is flushed is not lost and does not change.
+FlushedStays == [][flushed' >= flushed /\ SubSeq(log', 1, flushed) = SubSeq(log, 1, flushed)]_vars
+
+Grows == Len(log') > Len(log)
+Newest == log'[Len(log')]
+
+\* A half message is sent by a living producer that has neither an answer nor a decision. A copy is made of an immune
+\* message while it is young, or of another one that the producer is asked about; and no round asks about a half
+\* message that was done before the round began.
+EveryHalfHasAReason == [][Grows /\ Newest.kind = "half" =>
+    IF Newest.half = 0 /\ Newest.checks = 0
+    THEN happened'.send > happened.send /\ Newest.tx \notin dead /\ decision[Newest.tx] = "none" /\ known[Newest.tx] = {}
+    ELSE IF Newest.asked = Current.asked
+    THEN Newest.tx \in Immune \cap young
+    ELSE /\ Newest.tx \notin young /\ Newest.asked = Current.asked + 1
+         /\ [tx |-> Newest.tx, half |-> Newest.off, pos |-> Len(log')] \in checkNet'
+         /\ ~\E p \in 1..round.start : log[p].kind = "op" /\ log[p].half = round.i]_vars
+
+\* One round at a time, and it reads no more op messages once there were none left.
+OneRoundAtATime == [][round.on /\ round'.on =>
+    /\ round'.start = round.start /\ round'.h0 = round.h0
+    /\ round.pulled /\ round.empty => round'.next = round.next]_vars
+
+\* The faults of this module are faults: what they take is gone.
+FaultsHappen == [][
+    /\ happened'.loss # happened.loss
+       => Cardinality(endNet') + Cardinality(checkNet') < Cardinality(endNet) + Cardinality(checkNet)
+    /\ happened'.death # happened.death => dead' # dead
+    /\ happened'.abort # happened.abort => round # Idle /\ round' = Idle
+    /\ happened'.power # happened.power => flushed' = Len(log')
+    /\ happened'.crash # happened.crash \/ happened'.power # happened.power
+       => round' = Idle /\ pendingOps' = {} /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]]_vars
+
+------------------------------------------------------------------------------
+(* Promises about the end *)
 
 Settled(t) == SetAside(t) \/ Delivered(t) \/ \E p \in HalvesOf(t) : HasOp(log[p].off)
 

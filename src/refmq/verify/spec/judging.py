@@ -1,6 +1,7 @@
-"""What becomes of mutants: each is held against the configurations that say `mutants: yes`, the quickest one first.
+"""What becomes of mutants: each is held against the configurations that say `mutants: yes`.
 
-A mutant is killed by the first configuration that does not end as it expects; only survivors go on to the next one.
+A mutant is killed by the first configuration that does not end as it expects; only survivors go on to the next one. The
+quickest one is asked first, and soon the one that has killed most mutants for its time.
 Verdicts are kept in a file, under a hash of everything that they depend on (the mutated module, the other modules, the
 configuration, the way in which TLC is run), so that a run that was interrupted goes on where it stopped, and a change
 of one configuration asks only for the verdicts of that one.
@@ -14,8 +15,9 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from refmq.errors import CheckFound
@@ -27,6 +29,7 @@ from refmq.verify.spec.tlc import Found, Tlc, run_tlc
 
 MUTANT_TIMEOUT_S = 300  # a mutant that takes longer lets the model grow without end (or the machine is very busy)
 MUTANT_HEAP = "1g"
+JVM_START_S = 1.0  # what a judge costs that has nothing to do
 UNTIMED_S = 5.0  # how long a judge is taken to be of which the table of results knows nothing
 
 
@@ -85,8 +88,12 @@ class Court:
     tlc: Tlc
     spec: Path
     judges: Sequence[Configuration]
+    seconds: Mapping[str, float]
+    """How long each judge takes, by its name."""
     options: RunOptions
     judgements: Judgements
+    asked: Counter[str] = field(default_factory=Counter)
+    killed: Counter[str] = field(default_factory=Counter)
 
     def text_of(self, mutant: Mutant | None) -> str:
         text = self.spec.read_text()
@@ -134,13 +141,27 @@ class Court:
             return Judgement()
         return Judgement(verdict.reason[:200])
 
+    def promise(self, configuration: Configuration) -> float:
+        """How many mutants a judge kills in a second, as far as it has been asked."""
+        name = configuration.name
+        return (self.killed[name] + 1) / (self.asked[name] + 2) / (self.seconds[name] + JVM_START_S)
+
     def fate_of(self, mutant: Mutant) -> Fate:
-        """Hold a mutant against one judge after the other until one of them does not end as it expects."""
+        """Hold a mutant against one judge after the other until one of them does not end as it expects.
+
+        A judge that is known to have killed it is enough.
+        """
         for configuration in self.judges:
+            known = self.judgements.get(self.key(mutant, configuration))
+            if known is not None and known.finding:
+                return Fate(mutant, configuration.name, known.finding, known.broken)
+        for configuration in sorted(self.judges, key=self.promise, reverse=True):
             if mutant.kind == "fair" and not assumes_fairness(configuration):
                 continue  # it does not read the fairness conditions, so nothing can have changed for it
             judgement = self.judge_one(mutant, configuration)
+            self.asked[configuration.name] += 1
             if judgement.finding:
+                self.killed[configuration.name] += 1
                 return Fate(mutant, configuration.name, judgement.finding, judgement.broken)
         return Fate(mutant)
 
@@ -175,7 +196,8 @@ def judge_mutants(
         record = times.get(configuration.name)
         return record.seconds if record is not None else UNTIMED_S
 
-    court = Court(tlc, spec, sorted(configurations, key=seconds), options, Judgements(cache))
+    durations = {configuration.name: seconds(configuration) for configuration in configurations}
+    court = Court(tlc, spec, sorted(configurations, key=seconds), durations, options, Judgements(cache))
 
     def one(mutant: Mutant) -> Fate:
         fate = court.fate_of(mutant)

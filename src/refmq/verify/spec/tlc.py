@@ -23,6 +23,7 @@ from pathlib import Path
 from refmq.errors import CheckFound, MissingTool, UsageError
 from refmq.tools.jdk import require_java
 from refmq.tools.tlc import JAR_VARIABLE, MAIN_CLASS, REMEDY, find_tlc_jar
+from refmq.verify.spec.archive import archive_options, archive_path, keep_archive
 
 DEFAULT_HEAP = "2g"
 PROGRESS_CODE, STATS_CODE, DEPTH_CODE, COVERAGE_CODE = 2200, 2199, 2194, 2772
@@ -99,6 +100,11 @@ class Tlc:
     main: tuple[str, ...]
     origin: str
     runs: Runs = field(default_factory=lambda: Runs(), compare=False)
+
+    @property
+    def archive(self) -> Path | None:
+        """Where this TLC's classes are kept ready for the JVM."""
+        return archive_path(self.java[0], self.main[1]) if self.java else None
 
     def start(self, jvm: Sequence[str], arguments: Sequence[str], folder: Path) -> subprocess.Popen[str]:
         environment = dict(os.environ)
@@ -193,6 +199,7 @@ def run_tlc(
             f"-Djava.io.tmpdir={scratch}",
             f"-DTLA-Library={os.pathsep.join(str(folder) for folder in (*folders, module.parent))}",
         ]
+        jvm += archive_options(tlc.archive, Path(scratch))
         if short_lived:
             jvm.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
         own = ["-tool", "-metadir", scratch, "-checkpoint", "0", "-config", config.name, *arguments, str(module)]
@@ -216,6 +223,8 @@ def run_tlc(
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
+        if not expired.is_set():
+            keep_archive(tlc.archive, Path(scratch))
     outcome.seconds, outcome.cpu_seconds = time.monotonic() - started, cpu_seconds
     if expired.is_set():
         outcome.found = Found.TIMEOUT
