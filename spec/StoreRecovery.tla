@@ -563,6 +563,13 @@ FairSpec == Spec /\ RecoveryFairness
 \* What was acknowledged is there, or its file was removed. `promised` says which faults the flush mode covers.
 AckedSurvives == Serving => promised \subseteq gone \cup MessagesIn(cell, first, wrote)
 
+\* A promise is taken back only with async flush, and only if the record or one in front of it was not durable.
+PromisesStand ==
+    [][\A q \in Position :
+          IF IsRecord(cell[q]) /\ (SyncFlush \/ \A p \in first..q : disk[p] = cell[p])
+          THEN cell[q].m \in promised => cell[q].m \in promised'
+          ELSE TRUE]_vars
+
 \* Nothing is served that was not sent, and nothing is stored twice.
 NoInvention ==
     /\ \A got \in seen : got.m \in 1..sent

@@ -178,7 +178,7 @@ def cluster_history(states: Sequence[tuple[str, dict[str, TlaValue]]]) -> Transl
                         step["ends"] = 2
             case "RoundStart":
                 made.add("AdvanceClock", by_ms=ROUND_MS)
-            case "ImmunityOver":
+            case "ImmunityOver" | "OverWhenDecided" | "OverWhenTaken":  # what models put in its place
                 made.add("AdvanceClock", by_ms=IMMUNITY_MS)
             case "ProcessCrash" | "PowerLoss":
                 made.add(action)

@@ -104,6 +104,7 @@ class Court:
         digest = hashlib.sha256(self.text_of(mutant).encode())
         others = sorted(path for path in self.spec.parent.glob(f"*{self.spec.name}") if path != self.spec)
         others += sorted(self.spec.parent.glob(f"{self.spec.stem}*.tla"))
+        others += [configuration.module] if configuration.module not in others else []
         for path in (configuration.path, *(path for path in others if path != self.spec)):
             digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
         digest.update(repr((tlc_arguments(configuration, self.options), self.options.timeout_s)).encode())
