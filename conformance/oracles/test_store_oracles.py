@@ -19,6 +19,7 @@ from conformance.oracles.store_events import (
     Observation,
     PowerLoss,
     ProcessCrash,
+    Promoted,
     Pulled,
     Queue,
     Readout,
@@ -73,6 +74,10 @@ def readout(*numbers: int) -> Readout:
 
 EMPTY = Queue(2, 2, (), (), (), ())
 
+PROMOTED = Promoted(readout(0, 1), SIZE + 50, (sent(2),), readout(0, 2), readout(0, 2), True)
+"""It had the first of two messages and half of the second, and was sent another one."""
+OFFSET_TWICE = replace(readout(0, 2), records=(record(0, 0), replace(record(2, 1), queue_offset=0)))
+
 
 def put(number: int, *, promises_power: bool = False) -> list[Observation]:
     stored = Stored(number, number * SIZE, SIZE, number, 10 + number)
@@ -92,6 +97,14 @@ SOUND: dict[str, list[Observation]] = {
     "a message of unknown fate is there": [sent(0), ProcessCrash(), StartStore(False, 100), readout(0)],
     "... or not": [sent(0), ProcessCrash(), StartStore(False, 0), readout()],
     "a slave": [*TWO, Replicated(readout(0, 1), readout(0, 1), True)],
+    "a slave that becomes the master": [*TWO, PROMOTED],
+    "a cleaning that removes nothing and makes nothing durable": [
+        *TWO,
+        replace(EXPIRY, interrupted=True),
+        replace(EXPIRY, files=((1000, 0), (2000, 0)), begins_after=(1000, 2000), removed_count=0, required=False),
+        PowerLoss(),
+        readout(0, 1),
+    ],
     "an expired file": [EXPIRY],
     "a checkpoint": [Checkpoint(50, 50, 50, 700, 700, 700, ((50, 700),), ((50, 700),), ((50, 700),))],
     "an expired file that is not dispatched": [
@@ -213,6 +226,10 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
     "PrefixReplica": [
         ("a record less", [*TWO, Replicated(READ, readout(0), False)]),
         ("another queue", [*TWO, Replicated(READ, with_queue(min_offset=1), True)]),
+        ("a new master without its own message", [*TWO, replace(PROMOTED, slave=readout(0), restarted=readout(0))]),
+        ("a new master without what it had", [*TWO, replace(PROMOTED, arrived_to=2 * SIZE)]),
+        ("a new master with an offset twice", [*TWO, replace(PROMOTED, slave=OFFSET_TWICE, restarted=OFFSET_TWICE)]),
+        ("a new master that is another after a restart", [*TWO, replace(PROMOTED, restarted=readout(0))]),
     ],
     "UnexpectedError": [("an error", [Failed("put", "ZeroDivisionError")])],
 }
