@@ -14,7 +14,7 @@ from refmq.broker import queue_locks
 from refmq.broker.broker import Broker
 from refmq.broker.check_rounds import CheckRounds
 from refmq.broker.handlers import send
-from refmq.broker.put import put_with_properties
+from refmq.broker.put import put_with_live_properties
 from refmq.broker.transactions import Decision, HalfMessage, Transactions
 from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.net.broker import BrokerNode
@@ -97,7 +97,7 @@ def a_pull_that_skips(patch: pytest.MonkeyPatch) -> None:
 
 def a_half_message_in_its_real_topic(patch: pytest.MonkeyPatch) -> None:
     async def visible(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
-        return await put_with_properties(broker, replace(message, sys_flag=0), properties)
+        return await put_with_live_properties(broker, replace(message, sys_flag=0), properties)
 
     patch.setattr(send, "send_half", visible)
 
