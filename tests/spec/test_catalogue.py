@@ -130,3 +130,10 @@ def test_the_mutation_tool_reads_every_action(name: str) -> None:
     for action in actions_of_next(text):
         assert mutated & set(reached_from(action, definitions)), f"{action} and what it uses have no mutant"
     read_reasons(SPEC / "mutants" / f"{name}.toml")
+
+
+def test_a_module_for_one_question_belongs_to_its_protocol(tmp_path: Path) -> None:
+    (tmp_path / "Toy.tla").write_text("---- MODULE Toy ----\n====\n")
+    (tmp_path / "MCToyTwice.tla").write_text("---- MODULE MCToyTwice ----\n====\n")
+    read = read_configuration(configuration(tmp_path, "\\* expect: ok\nSPECIFICATION Spec\n", "MCToyTwiceOver"))
+    assert (read.module.name, read.protocol) == ("MCToyTwice.tla", "Toy")

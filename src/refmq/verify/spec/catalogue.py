@@ -128,7 +128,7 @@ def read_configuration(path: Path) -> Configuration:
         path=path,
         module=module,
         role=role,
-        protocol=module.stem.removeprefix(role),
+        protocol=protocol_of(role, module),
         expect=expect,
         profiles=read_profiles(path, header.get("profile", "quick")),
         invariants=invariants,
@@ -221,6 +221,13 @@ def module_of(path: Path) -> tuple[str, Path]:
     if not modules:
         raise UsageError(f"{path.name}: there is no {role}*.tla whose name begins it")
     return role, max(modules, key=lambda module: len(module.stem))
+
+
+def protocol_of(role: str, module: Path) -> str:
+    """The protocol of a module: of MCXStaleTail.tla it is X, if there is an X.tla and no XStaleTail.tla."""
+    name = module.stem.removeprefix(role)
+    beginnings = (name[:length] for length in range(len(name), 0, -1))
+    return next((beginning for beginning in beginnings if (module.parent / f"{beginning}.tla").is_file()), name)
 
 
 def listed_properties(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
