@@ -15,6 +15,7 @@ import click
 
 from conformance.base import REGRESSIONS
 from conformance.mutants.cluster import SEEDED_CLUSTER
+from conformance.mutants.cluster_services import SEEDED_SERVICES
 from conformance.mutants.equivalent import read, sort_out
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
 from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
@@ -77,7 +78,7 @@ def list_command(modules: tuple[str, ...]) -> None:
 @click.option("--kind", type=click.Choice(["store", "cluster"]), default="store", show_default=True)
 def seeded_command(names: tuple[str, ...], seconds: float, jobs: int, kind: str) -> None:
     """Try the mistakes by hand; exit code 3 if one survives."""
-    every = SEEDED_CLUSTER if kind == "cluster" else SEEDED
+    every = (*SEEDED_CLUSTER, *SEEDED_SERVICES) if kind == "cluster" else SEEDED
     chosen = [mutant for mutant in every if not names or mutant.name in names]
     survivors = 0
     with ThreadPoolExecutor(jobs) as pool:

@@ -12,15 +12,6 @@ from conformance.mutants.seeded import Seeded
 SEEDED_CLUSTER: Final = (
     # --- acknowledgements -----------------------------------------------------------------------------------------
     Seeded(
-        "ack-before-flush",
-        "",
-        "A put is acknowledged without waiting for its flush.",
-        "refmq.net.engine",
-        "        await self._durable(result.durable_at)\n"
-        "        return replace(result, status=self.store.ack_put(result))",
-        "        self._wanted.set()\n        return result",
-    ),
-    Seeded(
         "release-too-many",
         "",
         "A flush releases every put that waits, also those that came while it was under way.",
@@ -119,14 +110,6 @@ SEEDED_CLUSTER: Final = (
         "        await self.store.flush()\n        await self._save_offsets()\n",
         "        await self.store.flush()\n",
     ),
-    Seeded(
-        "offsets-not-loaded",
-        "",
-        "A broker that starts does not read its offsets.",
-        "refmq.broker.broker",
-        "offsets=offsets.load_offsets(decode_body(ConsumerOffsets, offsets_text) if offsets_text else None),",
-        "offsets=offsets.load_offsets(None),",
-    ),
     # --- reading --------------------------------------------------------------------------------------------------
     Seeded(
         "next-offset-ahead",
@@ -143,15 +126,6 @@ SEEDED_CLUSTER: Final = (
         "refmq.store.get",
         "        next_offset += 1\n    return",
         "        next_offset += 1\n    if not records:\n        next_offset = int(high)\n    return",
-    ),
-    Seeded(
-        "filter-before-count",
-        "",
-        "A message that the filter does not want ends the pull behind the next one.",
-        "refmq.store.get",
-        "            if _matches_unit(queue, tags_code, wanted):\n",
-        "            if not _matches_unit(queue, tags_code, wanted):\n"
-        "                next_offset += 1\n            else:\n",
     ),
     Seeded(
         "tags-ignored",
@@ -368,14 +342,6 @@ SEEDED_CLUSTER: Final = (
         "        if not self.closed:",
     ),
     # --- nameserver -----------------------------------------------------------------------------------------------
-    Seeded(
-        "register-once",
-        "",
-        "A broker registers when it starts and never again.",
-        "refmq.net.broker",
-        "        self.every(register_s, self.registration.register_all, first_s=10.0)\n",
-        "",
-    ),
     Seeded(
         "new-topic-not-registered",
         "",

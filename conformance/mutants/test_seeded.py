@@ -8,6 +8,8 @@ import pytest
 
 from conformance.base import replay_file
 from conformance.mutants.__main__ import KILLERS, run_trial, seeded_line, store_modules, try_seeded
+from conformance.mutants.cluster import SEEDED_CLUSTER
+from conformance.mutants.cluster_services import SEEDED_SERVICES
 from conformance.mutants.equivalent import read, sort_out
 from conformance.mutants.mechanical import changed, mutants_of, source_of
 from conformance.mutants.seeded import NOT_OURS, SEEDED
@@ -41,6 +43,15 @@ def test_a_change_that_means_nothing_is_not_found() -> None:
     outcome = run_trial({"module": "refmq.store.parts", "old": old, "new": f"        # same\n{old}"}, 1.0, 0, [])
     assert not outcome["caught"]
     assert outcome["tried"] > 0
+
+
+def test_every_seeded_mistake_fits_its_module_and_has_a_name_of_its_own() -> None:
+    every = (*SEEDED, *SEEDED_CLUSTER, *SEEDED_SERVICES)
+    assert [mutant.name for mutant in every if source_of(mutant.module).count(mutant.old) != 1] == []
+    for mutant in every:
+        compile(source_of(mutant.module).replace(mutant.old, mutant.new), mutant.module, "exec")
+    names = [mutant.name for mutant in (*SEEDED_CLUSTER, *SEEDED_SERVICES)]
+    assert [name for name in names if names.count(name) > 1] == []
 
 
 def test_a_mutant_that_fits_no_longer_is_said_to_be_stale() -> None:

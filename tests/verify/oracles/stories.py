@@ -109,7 +109,7 @@ def routed(found: int, *, wait_ms: int = 5_000, fault: str = "") -> Lines:
     """A topic, something that happens to its broker, and a question for the route."""
     lines = story(("Send", INVOKE, {"c": 7}), ("Send", OK, {"c": 7}))
     if fault:
-        lines = after(100, lines, (fault, STEP, {}))
+        lines = after(100, lines, (fault, STEP, {"a": 1} if fault == "StartStore" else {}))
     asked = {"operation": 2, "queue_id": -1}
     return after(wait_ms, lines, ("QueryRoute", INVOKE, asked), ("QueryRoute", OK, {**asked, "a": found}))
 

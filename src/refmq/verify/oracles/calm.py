@@ -120,11 +120,15 @@ def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
     """AnsweredWhenCalm: an operation that nothing disturbs has an outcome, and it is not that nobody knows."""
     quiet = Quiet()
     begun: Remembered[tuple[str, str, int], tuple[int, Line]] = Remembered()
+    decisions: dict[int, tuple[int, Line]] = {}
     for number, line in enumerate(lines):
         quiet.feed(number, line)
         key = (line.actor, line.action, line.operation)
         if line.outcome == Outcome.INVOKE:
-            if quiet.expects(line) and line.action not in ("EndTransaction", "CheckReply"):
+            if line.action in ("EndTransaction", "CheckReply"):
+                if quiet.expects(line) and line.a:
+                    decisions[line.c] = (number, line)
+            elif quiet.expects(line):
                 begun[key] = (number, line)
         elif line.outcome in (Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN) and key in begun:
             since, _ = begun.pop(key)
@@ -136,10 +140,25 @@ def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} fails although nothing disturbed it", number)
             elif line.outcome == Outcome.OK and line.action in SENDS and line.d:
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} is stored with reserve, status {line.d}", number)
+        for late in _late_decisions(decisions, line, quiet):
+            yield Finding("AnsweredWhenCalm", f"{_what(late)} was not taken by the broker", number)
     if promises.settled:
         for since, line in begun.values():
             if since > quiet.last_fault_of(line):
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} was never answered", since)
+
+
+def _late_decisions(decisions: dict[int, tuple[int, Line]], line: Line, quiet: Quiet) -> list[Line]:
+    """Decisions of producers that a broker should have taken by now. They are said one-way: a step is their answer."""
+    if line.action == "EndTransaction" and line.outcome == Outcome.STEP:
+        decisions.pop(line.c, None)
+    late = []
+    for message, (since, said) in list(decisions.items()):
+        is_over = line.at_ns - said.at_ns > WAKE_NS_MAX
+        if is_over or since < quiet.last_fault_of(said):
+            del decisions[message]
+            late += [said] if since > quiet.last_fault_of(said) else []
+    return late
 
 
 class _Classes:

@@ -15,6 +15,7 @@ from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+ASIDE_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 STARTING: Final = ("StartStore", "ScanLog", "TruncateLog", "FinishRecovery")
 """The steps of a start, in this order."""
 
@@ -35,6 +36,7 @@ class _Broker:
     """The last step of a start; empty while it is down."""
     stopped_at: int | None = None
     """Where its log ended when it was stopped in good order; None after a crash."""
+    lives: int = 0
     lost_power: bool = False
     valid_to: int = 0
     log_end: int = 0
@@ -63,6 +65,8 @@ class _Broker:
     own_ops: set[int] = field(default_factory=set)
     """Op messages that were appended in this life."""
     decided: set[int] = field(default_factory=set)
+    set_aside: set[int] = field(default_factory=set)
+    """Messages of which there is a copy among those that are set aside."""
     old: set[int] = field(default_factory=set)
     """Messages that are old enough to be asked for."""
     persisted: tuple[int, int] | None = None
@@ -136,8 +140,10 @@ def _starting(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         yield f"it follows {broker.phase or 'nothing'}"
     broker.phase = line.action
     match line.action:
-        case "StartStore" if broker.stopped_at is not None and line.a != 1:
-            yield "it was stopped in good order, and this is not known"
+        case "StartStore":
+            broker.lives += 1
+            if line.a != 1 and (broker.stopped_at is not None or broker.lives == 1):
+                yield "it was stopped in good order, and this is not known"
         case "ScanLog":
             broker.valid_to = line.b
             if line.a not in broker.file_starts or (broker.stopped_at is not None and line.b != broker.stopped_at):
@@ -186,6 +192,8 @@ def _appended(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         broker.halves[line.b] = line.c
     elif line.topic == OP_TOPIC:
         broker.own_ops.add(line.b)
+    elif line.topic == ASIDE_TOPIC:
+        broker.set_aside.add(line.c)
 
 
 def _rolled(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
@@ -340,6 +348,9 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
     if line.action == "HalfDiscard":
         if times not in (-1, line.b):
             yield f"its producer was asked {times} times, not {line.b}"
+        if line.c not in broker.set_aside:
+            yield "there is no copy of it"
+        broker.set_aside.discard(line.c)
         return
     if broker.halves.get(line.b) != line.c:
         yield f"its copy is not at {line.b}"
@@ -361,7 +372,7 @@ def _immunity_over(broker: _Broker, line: Line, promises: Promises) -> Iterator[
 
 
 def _committed(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    before = broker.offsets.get((line.actor, line.queue), line.a)
+    before = broker.offsets.get((line.actor, line.queue), -1 if broker.lives == 1 else line.a)
     if before != line.a:
         yield f"{before} was stored before, not {line.a}"
     broker.offsets[line.actor, line.queue] = line.b

@@ -199,6 +199,7 @@ def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
     Who holds a queue is what the broker says that it lent and took back.
     """
     held: dict[tuple[str, Queue], tuple[str, int]] = {}
+    given_back: dict[tuple[str, Queue], int] = {}
     started_ns: dict[str, int] = {}
     asked: Remembered[tuple[str, int], int] = Remembered()
     quiet = Quiet()
@@ -210,6 +211,7 @@ def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 held[key] = (line.actor, line.b)
             elif line.action == "UnlockQueue" and held.get(key, ("", 0))[0] == line.actor:
                 del held[key]
+                given_back[key] = number
             elif line.action == "FinishRecovery":
                 started_ns[line.node] = line.at_ns
                 held = {known: loan for known, loan in held.items() if known[1][1] != line.node}
@@ -219,10 +221,9 @@ def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
             holder, since_ms = held.get(key, (line.actor, 0))
             is_free = holder == line.actor or line.at_ns // 1_000_000 - since_ms > LOAN_MS + 1_000
             is_new = line.at_ns - started_ns.get(line.queue[1], 0) < GRACE_NS
-            undisturbed = quiet.last_fault_of(line) < asked.get((line.actor, line.operation), -1) and quiet.expects(
-                line
-            )
-            if is_free and not is_new and undisturbed:
+            last = max(quiet.last_fault_of(line), given_back.get(key, -1))
+            undisturbed = last < asked.get((line.actor, line.operation), -1)
+            if is_free and not is_new and undisturbed and quiet.expects(line):
                 yield Finding("FreeQueueLent", f"{line.actor} does not get {_name(line.queue)}, which is free", number)
 
 

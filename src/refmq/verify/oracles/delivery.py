@@ -61,7 +61,8 @@ def never_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
 
 
 def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """DelayedDelivered: an acknowledged delayed message reaches a consumer in the end, and once if nothing crashed.
+    """DelayedDelivered: an acknowledged delayed message reaches a consumer in the end, and once if nothing crashed
+    since it was sent.
 
     When nothing disturbs its broker it is in its queue soon after its time.
     """
@@ -69,7 +70,8 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
     due: Remembered[int, Line] = Remembered()
     waiting: Remembered[int, tuple[str, int]] = Remembered()
     places: Remembered[int, set[Place]] = Remembered()
-    crashed: set[str] = set()
+    crashed: dict[str, int] = {}
+    sent_at: Remembered[int, int] = Remembered()
     losses = _Losses()
     for number, line in enumerate(lines):
         losses.feed(number, line)
@@ -83,20 +85,21 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
                 if late_ms > LATE_MS_MAX and quiet.last_fault_of(line) < sent.operation:
                     yield Finding("DelayedDelivered", f"a delayed message is delivered {late_ms} ms late", number)
             if line.action in CRASHES:
-                crashed.add(line.node)
+                crashed[line.node] = number
             if line.action == "PowerLoss" and not promises.flush_sync:
                 for key in [key for key, (broker, _) in waiting.items() if broker == line.node]:
                     del waiting[key]
         elif line.action == "SendDelayed":
             if line.outcome == Outcome.INVOKE:
                 places[line.c] = set()
+                sent_at[line.c] = number
             elif line.outcome == Outcome.OK and line.d == 0 and not places.get(line.c):
                 is_gone = losses.struck(line) and not promises.flush_sync
                 waiting.update({} if is_gone else {line.c: (line.queue[1], number)})
         elif line.outcome == Outcome.CONSUMED and line.c in places and not line.topic.startswith("%"):
             waiting.pop(line.c, None)
             places[line.c].add((line.queue, line.b))
-            if len(places[line.c]) > 1 and line.queue[1] not in crashed:
+            if len(places[line.c]) > 1 and crashed.get(line.queue[1], -1) < sent_at.get(line.c, -1):
                 sentence = f"a delayed message is at {sorted(places[line.c])} although nothing crashed"
                 yield Finding("DelayedDelivered", sentence, number)
     if promises.settled:
@@ -123,7 +126,9 @@ def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
         elif line.outcome == Outcome.STEP and line.action in CRASHES:
             for batch in batches:
                 disturbed[batch] = None
-        elif line.outcome == Outcome.CONSUMED and line.c in member and not line.topic.startswith("%"):
+            if line.action == "PowerLoss" and not promises.flush_sync:
+                batches.clear()  # what was read of them before tells nothing about what is left
+        elif line.outcome == Outcome.CONSUMED and line.action == "Pull" and line.c in member and line.topic[:1] != "%":
             found[line.c] = (line.queue, line.b)
     if not promises.settled:
         return
@@ -142,7 +147,8 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
     Nothing is promised over a power loss: sending back does not wait for the disk.
     """
     owed: dict[tuple[str, int, bool], list[int]] = {}  # broker, message, dead -> lines of acknowledged send-backs
-    allowed: set[tuple[str, int, bool]] = set()
+    allowed: dict[tuple[str, int, bool], list[int]] = {}  # ... -> lines of all send-backs
+    crashed: dict[str, int] = {}
     copies: dict[tuple[str, int, bool], set[Place]] = {}
     losses = _Losses()
     for number, line in enumerate(lines):
@@ -150,16 +156,23 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
         broker = line.queue[1]
         if line.action == "SendBack" and line.outcome in (Outcome.INVOKE, Outcome.OK):
             key = (broker, line.c, line.b >= line.d)
-            allowed.add(key)
+            if line.outcome == Outcome.INVOKE or key not in allowed:
+                allowed.setdefault(key, []).append(number)
             if line.outcome == Outcome.OK and not losses.struck(line):
                 owed.setdefault(key, []).append(number)
         elif line.outcome == Outcome.CONSUMED and line.topic.startswith((RETRY_PREFIX, DEAD_PREFIX)):
             key = (broker, line.c, line.topic.startswith(DEAD_PREFIX))
             copies.setdefault(key, set()).add((line.queue, line.b))
+            sent = allowed.get(key, [number])
+            if len(copies[key]) > len(sent) and crashed.get(broker, -1) < sent[0]:
+                sentence = f"a message was sent back {len(sent)} times and is at {sorted(copies[key])}"
+                yield Finding("RetriedOrDead", sentence, number)
             if key not in allowed:
                 what = "a dead letter" if key[2] else "up for retry"
                 yield Finding("RetriedOrDead", f"a message is {what} that nobody sent back for that", number)
-        elif line.outcome == Outcome.STEP and line.action == "PowerLoss":
+        elif line.outcome == Outcome.STEP and line.action in CRASHES:
+            crashed[line.node] = number
+        if line.outcome == Outcome.STEP and line.action == "PowerLoss":
             owed = {key: numbers for key, numbers in owed.items() if key[0] != line.node}
     if promises.settled:
         for key, numbers in owed.items():

@@ -89,6 +89,8 @@ class _Member:
     sure_ns: int = 0
     left: int = -1
     """The line of the beginning of its last good-bye."""
+    left_alone: bool = True
+    """No heartbeat was under way then: it might be taken after the good-bye."""
     gone: int = -1
     """The line of the end of that good-bye, or of its own end."""
     gone_ns: int = 0
@@ -119,8 +121,8 @@ class _Group:
         elif line.action == "Leave":
             member = self.of(broker, line.actor)
             if line.outcome == Outcome.INVOKE:
-                member.left = number
-            elif line.outcome == Outcome.OK:
+                member.left, member.left_alone = number, not member.pending
+            elif line.outcome == Outcome.OK and member.left_alone and member.asked < member.left:
                 member.gone, member.gone_ns = number, line.at_ns
 
     def _ended(self, number: int, line: Line) -> None:

@@ -18,7 +18,7 @@ NOT_KNOWN_YET: Final[dict[str, dict[str, int]]] = {
     "SendHalf": {"a": -1, "b": -1},
     "Pull": {"b": -1, "c": -1},
     "PullFiltered": {"b": -1},
-    "QueryOffset": {"a": -1},
+    "QueryOffset": {"a": -1, "d": 0},
     "QueryKey": {"a": -1, "b": 0},
     "QueryBounds": {"a": -1, "b": -1},
     "QueryRoute": {"a": 0},

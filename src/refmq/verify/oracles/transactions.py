@@ -84,9 +84,10 @@ def every_half_decided(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
         elif line.action == "SendHalf" and line.outcome == Outcome.OK and line.c not in ended:
             if not power.is_gone(line):
                 open_halves[line.c] = (line, number)
-        elif line.outcome == Outcome.STEP and (
-            line.action == "HalfDiscard" or (line.action == "EndTransaction" and line.a in (COMMIT, ROLLBACK))
-        ):
+        elif (
+            line.outcome == Outcome.STEP
+            and (line.action == "HalfDiscard" or (line.action == "EndTransaction" and line.a in (COMMIT, ROLLBACK)))
+        ) or line.outcome == Outcome.CONSUMED:
             ended[line.c] = None
             open_halves.pop(line.c, None)
     if promises.settled:
