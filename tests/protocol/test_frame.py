@@ -310,6 +310,28 @@ def test_a_claimed_length_costs_nothing_until_the_bytes_come() -> None:
     assert decoder.buffered == 8
 
 
+def test_frames_that_were_given_are_not_kept() -> None:
+    frame_bytes = encode(RemotingCommand(code=1, opaque=1, body=bytes(10_000)))
+    decoder = FrameDecoder()
+    tracemalloc.start()
+    try:
+        for _ in range(300):
+            assert len(list(decoder.feed(frame_bytes))) == 1
+        assert tracemalloc.get_traced_memory()[0] < 300_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("entries", [b"", bytes.fromhex("0001 61 00000001 62")], ids=["no map", "a map"])
+def test_nothing_stands_behind_the_map_of_a_binary_header(entries: bytes) -> None:
+    fixed = bytes.fromhex("0069 00 0199 00000006 00000000 00000000")
+    header = fixed + struct.pack(">i", len(entries)) + entries + b"\0\x01a\0\0\0\x01b"
+    raw = struct.pack(">iI", 4 + len(header), 1 << 24 | len(header)) + header
+    with pytest.raises(WireError) as caught:
+        decode(raw)
+    assert (caught.value.field, caught.value.offset) == ("extFieldsLength", 8 + len(fixed))
+
+
 def test_the_longest_frame_passes_and_one_byte_more_does_not() -> None:
     head = len(encode_head(SAMPLE, 0))
     longest = RemotingCommand(code=11, opaque=7, remark="r", ext_fields={"k": "v"}, body=bytes(1000 - head))
