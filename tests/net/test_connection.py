@@ -10,7 +10,7 @@ import pytest
 
 from refmq.errors import ConnectFailed, ConnectionLost, NetworkError, RequestTimedOut, UsageError
 from refmq.net.client import Client
-from refmq.net.connection import GATHERED_BYTES_MAX, Connection
+from refmq.net.connection import GATHERED_BYTES_MAX, OPAQUE_MAX, Connection
 from refmq.net.limits import Budget, Limits
 from refmq.net.server import Server
 from refmq.protocol.command import RemotingCommand, SerializeType, oneway, request, response
@@ -337,6 +337,95 @@ def test_requests_in_flight_are_bounded_by_not_reading() -> None:
             opaques = [(await read_command(reader)).opaque for _ in range(5000)]
             assert sorted(opaques) == list(range(5000))
             assert peak <= 10
+
+    run(scenario())
+
+
+def test_bytes_in_flight_are_bounded_by_not_reading() -> None:
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def wait(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+            await gate.wait()
+            return response(command, 0)
+
+        limits = Limits(request_bytes_in_flight_max=25_000)
+        async with serving(wait, limits) as (server, address), raw_peer(address) as (reader, writer):
+            writer.write(b"".join(encode(request(CODE, body=bytes(10_000), opaque=n)) for n in range(50)))
+            await until(lambda: bool(server.connections) and server.connections[0].in_flight == 3)
+            for _ in range(50):
+                await asyncio.sleep(0.001)
+            assert server.connections[0].in_flight == 3, "the third one crosses the bound"
+            gate.set()
+            assert sorted([(await read_command(reader)).opaque for _ in range(50)]) == list(range(50))
+            await until(lambda: server.held_bytes == 0)
+
+    run(scenario())
+
+
+def test_many_requests_in_one_piece_are_served_in_turns() -> None:
+    async def scenario() -> None:
+        served = 0
+
+        def count(_: Connection, command: RemotingCommand) -> None:
+            nonlocal served
+            served += 1
+
+        async with serving(count, Limits(requests_per_turn_max=4)) as (server, address), raw_peer(address):
+            await until(lambda: bool(server.connections))
+            server.connections[0].data_received(b"".join(encode(request(CODE, opaque=n)) for n in range(100)))
+            assert served == 4
+            await asyncio.sleep(0)
+            assert served <= 8
+            await until(lambda: served == 100)
+
+    run(scenario())
+
+
+def test_what_a_peer_held_is_free_when_it_has_gone() -> None:
+    async def scenario() -> None:
+        async with serving() as (server, address):
+            async with raw_peer(address) as (_, writer):
+                writer.write(encode(request(CODE, body=bytes(100_000)))[:50_000])
+                await until(lambda: server.held_bytes == 50_000)
+            await until(lambda: not server.connections)
+            assert server.held_bytes == 0
+
+    run(scenario())
+
+
+def test_a_close_does_not_wait_for_a_peer_that_takes_nothing() -> None:
+    async def scenario() -> None:
+        limits = Limits(linger_s=0.05, write_buffer_bytes_max=1 << 30)
+        async with serving(limits=limits) as (server, address), raw_peer(address):
+            await until(lambda: bool(server.connections))
+            connection = server.connections[0]
+            connection.send_oneway(oneway(40, body=bytes(15_000_000)))  # more than the buffers of the kernel take
+            connection.close()
+            await connection.wait_closed()
+            await until(lambda: not server.connections)
+
+    run(scenario())
+
+
+def test_request_ids_begin_again_and_pass_over_those_that_wait() -> None:
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def wait(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+            if command.fields["n"] == "0":
+                await gate.wait()
+            return response(command, 0, command.ext_fields)
+
+        async with serving(wait) as (_, address), asking() as client:
+            connection = await client.connect(address, 20)
+            first = asyncio.ensure_future(connection.request(request(CODE, {"n": "0"}), 50))
+            await until(lambda: len(connection._waiting) == 1)
+            connection._last_opaque = OPAQUE_MAX - 1
+            for n in ("1", "2", "3"):
+                assert (await connection.request(request(CODE, {"n": n}), 50)).fields["n"] == n
+            gate.set()
+            assert (await first).fields["n"] == "0"
 
     run(scenario())
 
