@@ -60,10 +60,12 @@ ELSEWHERE: Final[dict[tuple[str, str], str]] = {
     ("ConsumerResume", "history"): "the end of ConsumerPause",
     ("ProduceMessage", "history"): "cluster: Send",
     ("ResetOffset", "history"): "an operator's tool; the scripted client has none",
+    ("RouteChange", "history"): "an operator's tool; the topics of a history keep their queues",
     **{
         (name, "history"): "a part of Pull, CommitOffset or QueryOffset of the scripted client"
         for name in (
             "ViewRefresh",
+            "RouteRefresh",
             "ReleaseQueue",
             "AcquireQueue",
             "PullMessages",

@@ -11,14 +11,20 @@
 (* FIFO and lose everything in flight when they break, with a master that  *)
 (* notices late; reports that are a request first and acknowledgements     *)
 (* afterwards; the shared high-water mark; heartbeats; strangers on the    *)
-(* port; crashes, power loss, disk loss, retention, operators that promote *)
-(* a slave or empty it; any number of slaves; two masters of one name.     *)
+(* port; answers that a producer never hears; crashes, power loss, disk    *)
+(* loss, retention, operators that promote a slave or empty it; any number *)
+(* of slaves; two masters of one name, and slaves that go to either.       *)
 (*                                                                         *)
 (* Left out: time (a timeout may always happen while its condition lasts), *)
 (* so W-A13 (a silent master is noticed late) has no trace here; messages  *)
-(* that ask for no wait (they carry no promise); resends by producers      *)
-(* (W-A9) and the metadata that slaves poll (W-A10); flushes that fail     *)
-(* (W-A14, see StoreRecovery); the consume queues.                         *)
+(* that ask for no wait (they carry no promise); a producer that sends     *)
+(* again (W-A9: to the broker that is another message) and the metadata    *)
+(* that slaves poll (W-A10); flushes that fail (W-A14) and appends that a  *)
+(* crash cuts (see StoreRecovery); the transient buffer pool; slaves of    *)
+(* slaves; retention on a slave; the race in which offset 0 is asked of a  *)
+(* master that has just removed it; the consume queues. A report that is   *)
+(* read after its connection broke could have been read before, so what is *)
+(* in flight on a broken connection is simply gone.                        *)
 (*                                                                         *)
 (* Every switch in capitals below is FALSE (or 1, "master") for RocketMQ   *)
 (* 4.9.8 and repairs one weak point otherwise; no repair changes a byte on *)
@@ -111,8 +117,7 @@ FileStart(o)   == o - (o % FileSize)
 FileEnd(o)     == FileStart(o) + FileSize
 EndOf(m)       == at[m] + RecordCells
 HasRecord(n, m) ==
-    /\ at[m] # None
-    /\ Holds(n, at[m]) /\ Holds(n, at[m] + 1)
+    /\ Holds(n, at[m]) /\ Holds(n, at[m] + 1)        \* nobody holds None
     /\ CellAt(n, at[m]) = FirstHalf(m) /\ CellAt(n, at[m] + 1) = SecondHalf(m)
 
 \* How many of the cells recovery accepts: complete records and padding, up to the first other thing.
@@ -128,7 +133,7 @@ ValidLen(cells) ==
 Readable(n) ==
     LET firsts == SelectSeq(SubSeq(log[n], 1, ValidLen(log[n])), IsFirst)
     IN  [i \in 1..Len(firsts) |-> firsts[i] \div 2]
-Content(n)  == {Readable(n)[i] : i \in 1..Len(Readable(n))}
+CanRead(n, m) == HasRecord(n, m) /\ EndOf(m) - base[n] <= ValidLen(log[n])
 
 \* Cells that are written over the stale ones; what lies further behind stays.
 StaleAfter(n, written) == SubSeq(stale[n], written + 1, Len(stale[n]))
@@ -158,7 +163,7 @@ SendLimit(n)     == IF SendFlushedOnly THEN flushed[n] ELSE End(n)
 ServingMaster(n) == role[n] = "master" /\ up[n] = "up"
 ServingSlave(s)  == role[s] = "slave" /\ up[s] = "up"
 Waiting(m)       == status[m] \in {"waiting", "alone"}
-Fault(name)      == name \in Faults /\ faults < MaxFaults
+Fault(name)      == faults < MaxFaults /\ name \in Faults
 
 Init ==
     /\ role = [n \in Node |-> IF n = FirstMaster THEN "master" ELSE "slave"]
@@ -228,6 +233,15 @@ TimeoutPut(n, m) ==
           /\ status' = [status EXCEPT ![m] = "disk_timeout"]
     /\ UNCHANGED <<at, nodeVars, linkVars, histVars>>
 
+\* The network: the answer to a producer is lost, or its connection breaks while it waits. The record
+\* stays, and nobody has promised anything.                                             (environment)
+LoseAnswer(m) ==
+    /\ Fault("LoseAnswer")
+    /\ Waiting(m)
+    /\ status' = [status EXCEPT ![m] = "unknown"]
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<at, nodeVars, linkVars, leader, promoted, lostPower, emptied, retired, falseAcks>>
+
 \* A slave without a connection: opens one to a master that it knows.                        connect
 Connect(s, n) ==
     /\ ServingSlave(s) /\ ~Linked(s)
@@ -270,7 +284,7 @@ MasterSend(s, o) ==
     LET n == link[s].to
         from == link[s].next
     IN  /\ Linked(s)
-        /\ from # None /\ base[n] <= from
+        /\ base[n] <= from        \* and not None
         /\ Len(link[s].down) < Chan
         /\ from < o /\ o <= SendLimit(n) /\ o <= FileEnd(from)
         /\ link' = [link EXCEPT ![s].down = Append(@, [from |-> from, body |-> SubSeq(log[n], from - base[n] + 1, o - base[n])]),
@@ -430,7 +444,7 @@ SlaveCrash(s) ==
 \* A slave's machine loses power; the master sees nothing.                             (environment)
 SlavePowerLoss(s, o) ==
     /\ Fault("SlavePowerLoss")
-    /\ role[s] = "slave" /\ up[s] # "gone"
+    /\ role[s] = "slave"
     /\ LosePages(s, o)
     /\ up' = [up EXCEPT ![s] = "down"]
     /\ dead' = IF Linked(s) THEN [dead EXCEPT ![s] = Leftover(s)] ELSE dead
@@ -469,7 +483,7 @@ Promote(s) ==                                                                   
     /\ Fault("Promote")
     /\ ServingSlave(s)
     /\ up[leader] # "up"
-    /\ PromoteLongest => \A t \in Node : role[t] = "slave" /\ up[t] # "gone" => End(t) <= End(s)
+    /\ PromoteLongest => \A t \in Node : role[t] = "slave" => End(t) <= End(s)
     /\ role' = [n \in Node |-> IF n = s THEN "master" ELSE IF n = leader /\ OldMasterBecomes # "master" THEN "slave" ELSE role[n]]
     /\ LET disk  == log[s] \o stale[s]
            valid == ValidLen(disk)
@@ -503,23 +517,39 @@ WipeSlave(s) ==
 
 ------------------------------------------------------------------------------
 FarAway == FileSize * (MaxMsgs + 1)     \* a number that no log of the model reaches
-\* Where the next piece may end, and what a stranger may say: the interesting numbers.
+\* Where the next piece, a flush and a power loss may end, and what a stranger may say: the interesting
+\* numbers. (A model may offer more; the actions refuse what cannot be.)
 NextPieces(s)   == IF Linked(s) THEN (link[s].next + 1)..End(link[s].to) ELSE {}
 StrayNumbers(n) == {End(n), FarAway}
+FlushPoints(n)  == {End(n)}
+LossPoints(n)   == durable[n]..End(n)
+
+\* Whom a step may concern. Everybody: what an action needs stands in the action. A large model narrows
+\* these to those who can act, which spares TLC to ask the others.
+Masters  == Node
+Slaves   == Node
+Pullers  == Node        \* slaves with a connection
+Restarts == Node        \* who is down
+Struck   == Node        \* whom a fault may strike
+Answers  == Msg         \* messages that somebody waits for
 
 Next ==
-    \/ \E n \in Node, m \in Msg : MasterAppend(n, m) \/ AckPut(n, m) \/ TimeoutPut(n, m)
-    \/ \E n \in Node : MasterFlush(n, End(n)) \/ SlaveFlush(n, End(n))
-    \/ \E s \in Node, n \in Node : Connect(s, n)
-    \/ \E s \in Node : SlaveReport(s) \/ SlaveAppend(s) \/ MasterHeartbeat(s)
-    \/ \E s \in Node, k \in 1..Chan : MasterReadReport(s, k)
-    \/ \E s \in Node : \E o \in NextPieces(s) : MasterSend(s, o)
-    \/ \E s \in Node, noticed \in BOOLEAN : Disconnect(s, noticed)
-    \/ \E x \in Node \cup {Stray} : MasterCloseLink(x)
-    \/ \E n \in Node : \E v \in StrayNumbers(n) : StrayReport(n, v)
-    \/ \E n \in Node : MasterCrash(n) \/ MasterDiskLoss(n) \/ MasterRestart(n)
-    \/ \E n \in Node : SlaveCrash(n) \/ SlaveRestart(n) \/ ExpireFile(n) \/ Promote(n) \/ WipeSlave(n)
-    \/ \E n \in Node : \E o \in durable[n]..End(n) : MasterPowerLoss(n, o) \/ SlavePowerLoss(n, o)
+    \/ \E n \in Masters, m \in Msg : MasterAppend(n, m)
+    \/ \E m \in Answers : \E n \in Masters : AckPut(n, m) \/ TimeoutPut(n, m)
+    \/ \E n \in Masters : \E o \in FlushPoints(n) : MasterFlush(n, o)
+    \/ \E s \in Slaves : \E o \in FlushPoints(s) : SlaveFlush(s, o)
+    \/ \E s \in Slaves, n \in Node : Connect(s, n)
+    \/ \E s \in Pullers : SlaveReport(s) \/ SlaveAppend(s) \/ MasterHeartbeat(s)
+    \/ \E s \in Pullers, k \in 1..Chan : MasterReadReport(s, k)
+    \/ \E s \in Pullers : \E o \in NextPieces(s) : MasterSend(s, o)
+    \/ \E x \in DOMAIN dead : MasterCloseLink(x)
+    \/ \E n \in Restarts : MasterRestart(n) \/ SlaveRestart(n)
+    \/ \E s \in Slaves : WipeSlave(s)
+    \/ \E n \in Struck : MasterCrash(n) \/ MasterDiskLoss(n) \/ SlaveCrash(n) \/ ExpireFile(n) \/ Promote(n)
+    \/ \E n \in Struck : \E o \in LossPoints(n) : MasterPowerLoss(n, o) \/ SlavePowerLoss(n, o)
+    \/ \E n \in Struck : \E v \in StrayNumbers(n) : StrayReport(n, v)
+    \/ \E s \in Struck, noticed \in BOOLEAN : Disconnect(s, noticed)
+    \/ \E m \in Answers : LoseAnswer(m)
 
 Spec == Init /\ [][Next]_vars
 
@@ -536,40 +566,48 @@ Fairness ==
 FairSpec == Spec /\ Fairness
 
 ------------------------------------------------------------------------------
-\* Safety.
+\* Safety. These are evaluated in every state, so they take the shortest way.
+Roles    == {"master", "slave"}
+Lives    == {"up", "down", "gone"}
 Statuses == {"unsent", "waiting", "alone", "ok", "no_slave", "slave_timeout", "disk_timeout", "unknown"}
 Offsets  == 0..FarAway
+Places   == None..FarAway
 TypeOK ==
-    /\ \A n \in Node : role[n] \in {"master", "slave"} /\ up[n] \in {"up", "down", "gone"}
-    /\ \A n \in Node : base[n] \in Offsets /\ base[n] % FileSize = 0
-    /\ \A n \in Node : durable[n] \in Offsets /\ flushed[n] \in Offsets /\ pushMax[n] \in Offsets
-    /\ \A m \in Msg : status[m] \in Statuses /\ at[m] \in Offsets \cup {None}
-    /\ \A s \in Node : Linked(s) => ServingSlave(s) /\ ServingMaster(link[s].to)
+    /\ \A n \in Node : /\ role[n] \in Roles /\ up[n] \in Lives
+                      /\ base[n] \in Offsets /\ base[n] % FileSize = 0
+                      /\ pushMax[n] \in Offsets
+                      /\ link[n] # NoLink => ServingSlave(n) /\ ServingMaster(link[n].to)
+    /\ \A m \in Msg : status[m] \in Statuses /\ at[m] \in Places
     /\ \A x \in DOMAIN dead : dead[x] # NoLink => ServingMaster(dead[x].to)
-    /\ leader \in Node
 
 \* Nobody counts as flushed, or really has on disk, what it has not written.
 MarksInOrder == \A n \in Node : base[n] <= durable[n] /\ durable[n] <= flushed[n] /\ flushed[n] <= End(n)
 
 \* No log holds a record that nobody sent: every first half is followed by its own second half.
 NoInvention ==
-    \A n \in Node : \A i \in 1..Len(log[n]) :
-        LET c == log[n][i] IN
-        /\ c # Hole
-        /\ IsFirst(c) => status[c \div 2] # "unsent" /\ (i < Len(log[n]) => log[n][i + 1] = c + 1)
-        /\ IsSecond(c) => i > 1 /\ log[n][i - 1] = c - 1
+    \A n \in Node :
+        LET cells == log[n] IN
+        \A i \in 1..Len(cells) :
+            LET c == cells[i] IN
+            IF c % 2 = 0 THEN c = Pad \/ (at[c \div 2] # None /\ (i < Len(cells) => cells[i + 1] = c + 1))
+            ELSE c # Hole /\ i > 1 /\ cells[i - 1] = c - 1
 
 \* No log has a hole or a shift: every record lies where its master put it, padding ends files.
 SlaveContiguous ==
-    \A n \in Node : \A i \in 1..Len(log[n]) :
-        LET c == log[n][i]
-            o == base[n] + i - 1
-        IN  /\ IsFirst(c) => o = at[c \div 2]
-            /\ c = Pad => FileEnd(o) - o < RecordCells + EndBlank
+    \A n \in Node :
+        LET cells == log[n] IN
+        \A i \in 1..Len(cells) :
+            LET c == cells[i] IN
+            c % 2 = 0 => LET o == base[n] + i - 1
+                         IN  IF c = Pad THEN FileEnd(o) - o < RecordCells + EndBlank ELSE o = at[c \div 2]
 
 \* A slave's log equals the master's at every offset that both hold.
+Between(n, from, to) == SubSeq(log[n], from - base[n] + 1, to - base[n])
 PrefixReplica ==
-    \A s \in Node : \A o \in Offsets : Holds(s, o) /\ Holds(leader, o) => CellAt(s, o) = CellAt(leader, o)
+    \A s \in Node : s # leader =>
+        LET from == Max(base[s], base[leader])
+            to   == Min(End(s), End(leader))
+        IN  from < to => Between(s, from, to) = Between(leader, from, to)
 
 \* Nobody has more than the master.
 SlaveNeverAhead == up[leader] # "gone" => \A s \in Node : End(s) <= End(leader)
@@ -578,7 +616,9 @@ SlaveNeverAhead == up[leader] # "gone" => \A s \in Node : End(s) <= End(leader)
 NoFalseAck == falseAcks = {}
 
 \* With sync flush nothing is acknowledged that the acknowledging master could lose by a power loss.
-DurableAck == SyncFlush /\ ~promoted /\ up[leader] # "gone" => \A m \in Msg \ retired : status[m] = "ok" => HasRecord(leader, m) /\ EndOf(m) <= durable[leader]
+DurableAck ==
+    SyncFlush /\ ~promoted /\ up[leader] # "gone" =>
+        \A m \in Msg : status[m] = "ok" /\ m \notin retired => HasRecord(leader, m) /\ EndOf(m) <= durable[leader]
 
 \* Every piece in flight lies inside one file.
 FrameWithinFile ==
@@ -616,16 +656,16 @@ Promised ==
             /\ leader \notin lostPower \/ (SyncFlush /\ SlaveFlushesFirst)
        ELSE leader \notin lostPower \/ SyncFlush
     /\ Cardinality({n \in Node : role[n] = "master"}) = 1
-Acked == {m \in Msg : status[m] = "ok"} \ (retired \cup falseAcks)
+Acked(m) == status[m] = "ok" /\ m \notin retired /\ m \notin falseAcks
 
 \* What was acknowledged is never lost, whatever happens: the wish.
-AckedNeverLost == up[leader] # "gone" => Acked \subseteq Content(leader)
+AckedNeverLost == \A m \in Msg : Acked(m) /\ up[leader] # "gone" => CanRead(leader, m)
 \* What was acknowledged survives every fault that the mode covers: the promise.
 AckedSurvives == Promised => AckedNeverLost
 \* What was acknowledged is in the log of a promoted slave.
 AckedAfterPromote == promoted => AckedNeverLost
 \* With sync replication and at most one fault an acknowledged message is somewhere.
-AckedSomewhere == SyncRepl /\ faults <= 1 => Acked \subseteq UNION {Content(n) : n \in Node}
+AckedSomewhere == SyncRepl /\ faults <= 1 => \A m \in Msg : Acked(m) => \E n \in Node : CanRead(n, m)
 
 \* Recovery adds nothing: what was cut off, or lay behind the end, stays away (W-A12).
 NoGhost == [][\A n \in Node : up[n] = "down" /\ up'[n] = "up" => Len(log'[n]) <= Len(log[n])]_vars
@@ -637,25 +677,32 @@ VisibleStays == [][\A m \in Msg : Visible(m) /\ leader' = leader /\ up'[leader] 
 \* Double entry: whatever changes, changes for a reason that stands elsewhere in the state. These say nothing
 \* new; they are here so that no guard of an action can be lost unnoticed.
 Faulty == faults' = faults + 1
-PutsHaveCauses == [][\A m \in Msg :
+Served(n) == UNION {{IF AckPerConnection THEN link[s].ack ELSE pushMax[n] : s \in {s \in Node : link[s].to = n}},
+                    {IF AckPerConnection THEN dead[x].ack ELSE pushMax[n] : x \in {x \in DOMAIN dead : dead[x].to = n}}}
+PutsHaveCauses == [][\A m \in Msg : (status'[m] # status[m] \/ at'[m] # at[m] \/ retired' # retired) =>
     /\ status[m] \notin {"unsent", "waiting", "alone"} => status'[m] = status[m]
     /\ status[m] = "unsent" => status'[m] \in {"unsent", "waiting", "alone"}
     /\ status[m] # "unsent" => at'[m] = at[m]
     /\ status'[m] = "alone" /\ status[m] = "unsent" => SyncRepl
     /\ status'[m] # status[m] =>
-        CASE status'[m] \in {"waiting", "alone"} -> at'[m] # None /\ \E n \in Node : ServingMaster(n) /\ log'[n] # log[n]
+        CASE status'[m] \in {"waiting", "alone"} ->
+                /\ at'[m] # None
+                /\ \E n \in Node :
+                    /\ ServingMaster(n) /\ log'[n] # log[n]
+                    /\ SyncRepl => (status'[m] = "waiting") = (Served(n) # {} /\ \E mark \in Served(n) \cup {0} : at'[m] + RecordCells - mark < FallBehind)
           [] status'[m] = "ok" -> /\ status[m] = "waiting"
                                   /\ \E n \in Node : ServingMaster(n) /\ HasRecord(n, m) /\ (SyncFlush => EndOf(m) <= flushed[n])
                                   /\ SyncRepl => \E n \in Node : Replicated(n, EndOf(m))
           [] status'[m] = "no_slave" -> status[m] = "alone"
           [] status'[m] = "slave_timeout" -> status[m] = "waiting" /\ SyncRepl /\ \A n \in Node : ~Replicated(n, EndOf(m))
           [] status'[m] = "disk_timeout" -> status[m] = "waiting" /\ SyncFlush /\ \A n \in Node : ServingMaster(n) => EndOf(m) > flushed[n]
-          [] status'[m] = "unknown" -> Faulty /\ \E n \in Node : role[n] = "master" /\ up'[n] # "up"
+          [] status'[m] = "unknown" -> Faulty
           [] OTHER -> FALSE
     /\ m \in retired' \ retired => Faulty /\ ~Waiting(m) /\ HasRecord(leader, m)]_vars
-LogsHaveCauses == [][\A n \in Node :
+LogsHaveCauses == [][<<leader, role, up, log, base, flushed, durable>>' # <<leader, role, up, log, base, flushed, durable>> => \A n \in Node :
     /\ up'[n] # "up" /\ up[n] = "up" => Faulty
     /\ up[n] # "up" /\ up'[n] = "up" => flushed'[n] = End(n)' /\ ~Faulty /\ (up[n] = "gone" => role[n] = "slave")
+    /\ up[n] = "gone" => up'[n] = "gone" \/ role'[n] = "slave"
     /\ role'[n] # role[n] => Faulty /\ leader' # leader
     /\ leader' # leader => up[leader] # "up" /\ up[leader'] = "up"
     /\ base'[n] # base[n] =>
@@ -669,8 +716,9 @@ LogsHaveCauses == [][\A n \in Node :
            ELSE /\ Linked(n) /\ link[n].down # <<>> /\ SubSeq(log'[n], Len(log[n]) + 1, Len(log'[n])) = Head(link[n].down).body
                 /\ link'[n] # NoLink /\ (End(n) = Head(link[n].down).from \/ End(n) = 0)
     /\ flushed'[n] > flushed[n] /\ up[n] = "up" /\ ~Faulty => durable'[n] = flushed'[n] \/ base'[n] # base[n]
+    /\ flushed'[n] < flushed[n] => Faulty \/ n \in emptied'
     /\ durable'[n] > durable[n] => up'[n] = "up" /\ (up[n] = "up" \/ FlushOnRecovery)]_vars
-LinksHaveCauses == [][\A s \in Node :
+LinksHaveCauses == [][\A s \in Node : (link'[s] # link[s] \/ dead'[s] # dead[s]) =>
     /\ link'[s] # NoLink /\ link[s] = NoLink => ServingSlave(s) /\ link'[s] = FreshLink(link'[s].to) /\ ServingMaster(link'[s].to)
     /\ link[s] # NoLink /\ link'[s] # NoLink =>
         /\ link'[s].to = link[s].to

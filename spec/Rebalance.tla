@@ -9,21 +9,29 @@
 (* broker grants it (60 s).                                                *)
 (*                                                                         *)
 (* Modelled: several brokers whose member lists may differ, read one at a  *)
-(* time; rebalance queue by queue, with everything else in between; drop,  *)
-(* persist, forget, then lock, query, create; commits that are late, lost  *)
-(* and out of order; concurrent consumption (messages end in any order)    *)
-(* and orderly consumption (loans and trust as ages that end in a known    *)
-(* order, unlocks that come late, answers that are lost); restarts of a    *)
-(* broker (members and loans forgotten, offsets from the file); consumers  *)
-(* that leave, die, pause and wake up; two processes under one client id;  *)
-(* queues without a committed offset; an operator that resets it.          *)
+(* time; a route that changes and that clients learn late; rebalance queue *)
+(* by queue, with everything else in between; drop, persist, forget, then  *)
+(* lock, query, create; commits that are late, lost, repeated and out of   *)
+(* order; concurrent consumption (messages end in any order) and orderly   *)
+(* consumption (loans and trust as ages that end in a known order, unlocks *)
+(* that come late, answers that are lost); restarts of a broker (members   *)
+(* and loans forgotten, offsets from the file); consumers that leave, die, *)
+(* pause and wake up, and listeners that outlive a shutdown; two processes *)
+(* under one client id; queues without a committed offset; an operator     *)
+(* that resets it.                                                         *)
 (*                                                                         *)
 (* Left out: notifications (a rebalance may happen at any time, so a lost  *)
 (* notification is a late one), the commit inside a pull (CommitSend and   *)
 (* CommitOffset directly before it), pulls in flight (an answer for a      *)
-(* dropped queue is ignored), retry topics (a message handed to one counts *)
-(* as consumed), slaves (W-08), offsets beyond the queue (W-19), the wait  *)
-(* inside an online reset (W-20).                                          *)
+(* dropped queue is ignored), what a listener still does for a queue that  *)
+(* its concurrent consumer has dropped (a duplicate at most), retry topics *)
+(* (a message handed to one counts as consumed), the 0 that a broker       *)
+(* answers for a young queue without an offset (it hides W-06), unlocks    *)
+(* that are sent at once and come late (their connection keeps them before *)
+(* a later lock), strategies other than AVG (spec/proofs has the others),  *)
+(* slaves (W-08), offsets beyond the queue (W-19), the wait inside an      *)
+(* online reset (W-20), unsubscribing (W-22), the clean-up of messages     *)
+(* that run too long (W-23).                                               *)
 (*                                                                         *)
 (* Every repair is a constant; FALSE is RocketMQ 4.9.8. W-01 .. W-26 are   *)
 (* the windows of the explanation page.                                    *)
@@ -35,6 +43,7 @@ EXTENDS Integers, FiniteSets
 
 CONSTANTS
     Processes, Queues, Brokers, \* how many of each
+    FirstQueues,       \* queues that the nameserver lists at the beginning
     Messages,          \* messages that a queue can hold
     FirstMessages,     \* messages that every queue holds at the beginning
     MaxNet,            \* commits in flight
@@ -52,11 +61,14 @@ CONSTANTS
     CommitStart,       \* the first position is committed before the first pull          (W-06)
     QueryErrorKnown,   \* an error is not read as `no offset`                            (W-07)
     ResetWhenQuiet,    \* an operator resets only when no commit is under way            (W-21)
-    DedupIds           \* members are counted by client id, not by connection            (W-10)
+    DedupIds,          \* members are counted by client id, not by connection            (W-10)
+    LeaveWaits         \* a shutdown waits for the listeners                             (W-24)
 
 VARIABLES
     alive,      \* alive[p]: "up", "paused", "dead" or "left"
     members,    \* members[b]: the processes whose connection broker b counts
+    listed,     \* how many queues the nameserver lists
+    route,      \* route[p]: how many of them p knows
     view,       \* view[p]: the member list that p read last; {} before the first
     own,        \* own[p][q]: "no", "yes", or "dropped" (given up, a listener still runs)
     next,       \* next[p][q]: where p pulls next
@@ -76,11 +88,11 @@ VARIABLES
     resets,     \* history: how often an operator moved an offset
     faults      \* how many of Faults have happened
 
-clientVars == <<alive, view, own, next, cached, running, memory>>
+clientVars == <<alive, listed, route, view, own, next, cached, running, memory>>
 lockVars   == <<loan, trust, unlocks, restarted>>
 offsetVars == <<committed, saved, net>>
 histVars   == <<length, done, begin, resets, faults>>
-vars == <<alive, members, view, own, next, cached, running, memory, committed, saved, net,
+vars == <<alive, members, listed, route, view, own, next, cached, running, memory, committed, saved, net,
           loan, trust, unlocks, restarted, length, done, begin, resets, faults>>
 
 Process == 1..Processes
@@ -92,30 +104,35 @@ Max(a, b) == IF a > b THEN a ELSE b
 Least(S)  == CHOOSE x \in S : \A y \in S : x <= y
 
 Id(p)     == IF SharedId THEN 1 ELSE p
-Id2       == {Id(p) : p \in Process}
+Ids       == {Id(p) : p \in Process}
 HomeOf(q) == ((q - 1) % Brokers) + 1      \* the broker that keeps q, its offset and its loan
-Fault(name) == name \in Faults /\ faults < MaxFaults
+Fault(name) == faults < MaxFaults /\ name \in Faults
 Live(p)   == alive[p] \in {"up", "paused"}
 
 ------------------------------------------------------------------------------
-\* The AVG strategy: the share of p, computed from its own view of the members. A client that is not in
-\* the list gets nothing; one that is there twice has its first place.
-Places(p) == IF DedupIds THEN {Id(r) : r \in view[p]} ELSE view[p]
-PlaceOf(x) == IF DedupIds THEN x ELSE Id(x)
-Share(p) ==
-    LET count == Cardinality(Places(p))
-        index == Cardinality({x \in Places(p) : PlaceOf(x) < Id(p)})
-        rest  == Queues % count
-        big   == rest > 0 /\ index < rest
-        size  == IF Queues <= count THEN 1 ELSE Queues \div count + (IF big THEN 1 ELSE 0)
+\* The AVG strategy: the share of p of n queues among the members v. A client that is not in the list
+\* gets nothing; one that is there twice has its first place.
+AverageShare(v, p, n) ==
+    LET places == IF DedupIds THEN {Id(r) : r \in v} ELSE v
+        place(x) == IF DedupIds THEN x ELSE Id(x)
+        count == Cardinality(places)
+        index == Cardinality({x \in places : place(x) < Id(p)})
+        rest  == n % count
+        big   == index < rest
+        size  == IF n <= count THEN 1 ELSE n \div count + (IF big THEN 1 ELSE 0)
         start == IF big THEN index * size ELSE index * size + rest
-    IN  IF view[p] = {} THEN {q \in Queue : own[p][q] = "yes"}
-        ELSE IF \A r \in view[p] : Id(r) # Id(p) THEN {}
-        ELSE {q \in Queue : start < q /\ q <= start + size}
+    IN  IF \A r \in v : Id(r) # Id(p) THEN {}
+        ELSE {q \in 1..n : start < q /\ q <= start + size}
+\* All of them, computed once.
+Shares == [v \in (SUBSET Process) \ {{}} |-> [p \in Process |-> [n \in Queue |-> AverageShare(v, p, n)]]]
+\* What p believes to be its share; before it has read a list it keeps what it has.
+InShare(p, q) == IF view[p] = {} THEN own[p][q] = "yes" ELSE q \in Shares[view[p]][p][route[p]]
 
 Init ==
     /\ alive = [p \in Process |-> "up"]
     /\ members = [b \in Broker |-> {}]
+    /\ listed = FirstQueues
+    /\ route = [p \in Process |-> FirstQueues]
     /\ view = [p \in Process |-> {}]
     /\ own = [p \in Process |-> [q \in Queue |-> "no"]]
     /\ next = [p \in Process |-> [q \in Queue |-> 0]]
@@ -150,10 +167,12 @@ Heartbeat(p, b) ==
     /\ members' = [members EXCEPT ![b] = @ \cup {p}]
     /\ UNCHANGED <<clientVars, lockVars, offsetVars, histVars>>
 
-\* A client that shuts down in good order: commits, gives its loans back, unregisters.           leave
+\* A client that shuts down in good order: commits, gives its loans back, unregisters. It does not wait
+\* for an orderly listener that still runs.                                                     leave
 Leave(p) ==
     /\ Fault("Leave")
     /\ alive[p] = "up"
+    /\ LeaveWaits => \A q \in Queue : running[p][q] = {}
     /\ alive' = [alive EXCEPT ![p] = "left"]
     /\ members' = [b \in Broker |-> members[b] \ {p}]
     /\ view' = [view EXCEPT ![p] = {}]
@@ -161,12 +180,12 @@ Leave(p) ==
     /\ own' = [own EXCEPT ![p] = [q \in Queue |-> "no"]]
     /\ next' = [next EXCEPT ![p] = [q \in Queue |-> 0]]
     /\ cached' = [cached EXCEPT ![p] = [q \in Queue |-> {}]]
-    /\ running' = [running EXCEPT ![p] = [q \in Queue |-> {}]]
+    /\ running' = IF Orderly THEN running ELSE [running EXCEPT ![p] = [q \in Queue |-> {}]]
     /\ memory' = [memory EXCEPT ![p] = [q \in Queue |-> None]]
     /\ loan' = [q \in Queue |-> IF trust[p][q] /\ loan[q] = Id(p) THEN None ELSE loan[q]]
     /\ trust' = [trust EXCEPT ![p] = [q \in Queue |-> FALSE]]
     /\ faults' = faults + 1
-    /\ UNCHANGED <<unlocks, restarted, committed, saved, length, done, begin, resets>>
+    /\ UNCHANGED <<listed, route, unlocks, restarted, committed, saved, length, done, begin, resets>>
 
 \* A client, every 20 s, at its start and when it is notified: reads the members from one broker. A
 \* broker that knows nobody answers with an error, and the client keeps what it has.       view_refresh
@@ -174,14 +193,21 @@ ViewRefresh(p, b) ==
     /\ alive[p] = "up"
     /\ members[b] # {}
     /\ view' = [view EXCEPT ![p] = members[b]]
-    /\ UNCHANGED <<alive, own, next, cached, running, memory, members, lockVars, offsetVars, histVars>>
+    /\ UNCHANGED <<alive, listed, route, own, next, cached, running, memory, members, lockVars, offsetVars, histVars>>
+
+\* A client, every 30 s: learns from the nameserver which queues there are.               route_refresh
+RouteRefresh(p) ==
+    /\ alive[p] = "up"
+    /\ route[p] # listed
+    /\ route' = [route EXCEPT ![p] = listed]
+    /\ UNCHANGED <<alive, listed, view, own, next, cached, running, memory, members, lockVars, offsetVars, histVars>>
 
 \* A client whose share no longer has q: drops it, sends its offset, forgets it. Orderly, it gives the
 \* loan back only when no listener runs (until then the entry stays, dropped, and is tried again), and
 \* 20 s later if messages were cached.                                                    release_queue
 ReleaseQueue(p, q) ==
     /\ alive[p] = "up"
-    /\ own[p][q] = "dropped" \/ (own[p][q] = "yes" /\ q \notin Share(p))
+    /\ own[p][q] = "dropped" \/ (own[p][q] = "yes" /\ ~InShare(p, q))
     /\ net' = NetWith(CommitOf(p, q))
     /\ IF Orderly /\ running[p][q] # {}
        THEN /\ own' = [own EXCEPT ![p][q] = "dropped"]
@@ -192,7 +218,7 @@ ReleaseQueue(p, q) ==
             /\ IF Orderly /\ cached[p][q] # {}
                THEN unlocks' = unlocks \cup {[id |-> Id(p), queue |-> q]} /\ UNCHANGED loan
                ELSE loan' = [loan EXCEPT ![q] = IF @ = Id(p) THEN None ELSE @] /\ UNCHANGED unlocks
-    /\ UNCHANGED <<alive, view, members, restarted, committed, saved, histVars>>
+    /\ UNCHANGED <<alive, listed, route, view, members, restarted, committed, saved, histVars>>
 
 \* A client whose share has q: (orderly: with the lock in hand) asks for the committed offset and starts
 \* there; without one it starts at the beginning, or at the end. An error counts as no offset.
@@ -200,19 +226,17 @@ Start(q, asked) == IF asked /\ committed[q] # None THEN committed[q]
                    ELSE IF StartAtLast THEN length[q] ELSE 0
 AcquireQueue(p, q, asked) ==                                                             \* acquire_queue
     /\ alive[p] = "up"
-    /\ own[p][q] = "no" /\ view[p] # {} /\ q \in Share(p)
+    /\ own[p][q] = "no" /\ view[p] # {} /\ InShare(p, q)
     /\ Orderly => trust[p][q]
     /\ asked \/ (~QueryErrorKnown /\ Fault("QueryError"))
     /\ own' = [own EXCEPT ![p][q] = "yes"]
     /\ next' = [next EXCEPT ![p][q] = Start(q, asked)]
-    /\ cached' = [cached EXCEPT ![p][q] = {}]
-    /\ running' = [running EXCEPT ![p][q] = {}]
     /\ memory' = [memory EXCEPT ![p][q] = IF CommitStart THEN Start(q, asked) ELSE IF asked THEN committed[q] ELSE None]
     /\ committed' = [committed EXCEPT ![q] = IF CommitStart /\ @ = None THEN Start(q, asked) ELSE @]
     /\ saved' = [saved EXCEPT ![q] = IF CommitStart /\ DurableCommit /\ @ = None THEN Start(q, asked) ELSE @]
     /\ begin' = [begin EXCEPT ![q] = IF @ = None THEN Start(q, asked) ELSE @]
     /\ faults' = IF asked THEN faults ELSE faults + 1
-    /\ UNCHANGED <<alive, view, members, net, lockVars, length, done, resets>>
+    /\ UNCHANGED <<alive, listed, route, view, cached, running, members, net, lockVars, length, done, resets>>
 
 \* A client: fetches the messages up to offset o.                                          pull_messages
 PullMessages(p, q, o) ==
@@ -220,24 +244,24 @@ PullMessages(p, q, o) ==
     /\ next[p][q] < o /\ o <= length[q]
     /\ cached' = [cached EXCEPT ![p][q] = @ \cup next[p][q]..(o - 1)]
     /\ next' = [next EXCEPT ![p][q] = o]
-    /\ UNCHANGED <<alive, view, own, running, memory, members, lockVars, offsetVars, histVars>>
+    /\ UNCHANGED <<alive, listed, route, view, own, running, memory, members, lockVars, offsetVars, histVars>>
 
 \* A client: hands a message to the listener; orderly, the oldest one, one at a time, and only while it
 \* trusts its lock.                                                                        consume_start
 ConsumeStart(p, q, o) ==
     /\ alive[p] = "up" /\ own[p][q] = "yes"
-    /\ o \in cached[p][q] /\ o \notin running[p][q]
+    /\ o \in cached[p][q]
     /\ Orderly => trust[p][q] /\ running[p][q] = {} /\ o = Least(cached[p][q])
     /\ running' = [running EXCEPT ![p][q] = @ \cup {o}]
-    /\ UNCHANGED <<alive, view, own, next, cached, memory, members, lockVars, offsetVars, histVars>>
+    /\ UNCHANGED <<alive, listed, route, view, own, next, cached, memory, members, lockVars, offsetVars, histVars>>
 
 \* The listener is done. Success (or handed to the retry topic): the offset to commit is the first one
 \* that is not finished. Failure: the message waits for another attempt. The result of a queue that was
-\* dropped meanwhile does not count.                                                      consume_finish
+\* dropped meanwhile does not count, nor that of a consumer that has left.                consume_finish
 ConsumeFinish(p, q, o, success) ==
     LET left == cached[p][q] \ {o}
         mark == IF left = {} THEN next[p][q] ELSE Least(left)
-    IN  /\ alive[p] = "up"
+    IN  /\ alive[p] \in {"up", "left"}
         /\ o \in running[p][q]
         /\ running' = [running EXCEPT ![p][q] = @ \ {o}]
         /\ IF success
@@ -245,7 +269,7 @@ ConsumeFinish(p, q, o, success) ==
                 /\ cached' = [cached EXCEPT ![p][q] = left]
                 /\ memory' = [memory EXCEPT ![p][q] = IF own[p][q] = "yes" THEN Max(@, mark) ELSE @]
            ELSE UNCHANGED <<done, cached, memory>>
-        /\ UNCHANGED <<alive, view, own, next, members, lockVars, offsetVars, length, begin, resets, faults>>
+        /\ UNCHANGED <<alive, listed, route, view, own, next, members, lockVars, offsetVars, length, begin, resets, faults>>
 
 \* A client, every 5 s: sends the offset of a queue that it owns, changed or not.            commit_send
 CommitSend(p, q) ==
@@ -273,10 +297,10 @@ PersistOffsets(b) ==
 \* queue to a client id if nobody else holds it. The answer may be lost; a refusal ends the client's trust.
 LockQueue(p, q, answered) ==                                                                 \* lock_queue
     LET granted == /\ loan[q] \in {None, Id(p)}
-                   /\ LockGrace /\ HomeOf(q) \in restarted => \A r \in Process : r # p /\ Live(r) => ~trust[r][q]
+                   /\ LockGrace /\ HomeOf(q) \in restarted => \A r \in Process : r # p => ~trust[r][q]
     IN  /\ Orderly
         /\ alive[p] = "up"
-        /\ own[p][q] # "no" \/ (view[p] # {} /\ q \in Share(p))
+        /\ own[p][q] # "no" \/ (view[p] # {} /\ InShare(p, q))
         /\ answered \/ (granted /\ Fault("LoseAnswer"))
         /\ loan' = IF granted THEN [loan EXCEPT ![q] = Id(p)] ELSE loan
         /\ trust' = IF answered THEN [trust EXCEPT ![p][q] = granted] ELSE trust
@@ -293,7 +317,7 @@ UnlockQueue(u) ==
 
 \* A client's clock: 30 s without a renewal.                                                trust_expire
 TrustExpire(p, q) ==
-    /\ Live(p) /\ trust[p][q]
+    /\ trust[p][q]
     /\ ListenerBounded => running[p][q] = {}
     /\ trust' = [trust EXCEPT ![p][q] = FALSE]
     /\ UNCHANGED <<loan, unlocks, restarted, members, clientVars, offsetVars, histVars>>
@@ -301,7 +325,7 @@ TrustExpire(p, q) ==
 \* The broker's clock: 60 s without a renewal; whoever had the loan stopped trusting it at 30 s. loan_expire
 LoanExpire(q) ==
     /\ loan[q] # None
-    /\ \A p \in Process : Live(p) /\ Id(p) = loan[q] => ~trust[p][q]
+    /\ \A p \in Process : Id(p) = loan[q] => ~trust[p][q]
     /\ loan' = [loan EXCEPT ![q] = None]
     /\ UNCHANGED <<trust, unlocks, restarted, members, clientVars, offsetVars, histVars>>
 
@@ -328,7 +352,7 @@ ConsumerDeath(p) ==
     /\ trust' = [trust EXCEPT ![p] = [q \in Queue |-> FALSE]]
     /\ unlocks' = IF \E r \in Process \ {p} : Id(r) = Id(p) THEN unlocks ELSE {u \in unlocks : u.id # Id(p)}
     /\ faults' = faults + 1
-    /\ UNCHANGED <<members, offsetVars, loan, restarted, length, done, begin, resets>>
+    /\ UNCHANGED <<listed, route, members, offsetVars, loan, restarted, length, done, begin, resets>>
 
 \* A consumer stops (garbage collection, a suspended machine) while the clocks go on.      (environment)
 ConsumerPause(p) ==
@@ -337,13 +361,13 @@ ConsumerPause(p) ==
     /\ ListenerBounded => \A q \in Queue : running[p][q] = {}
     /\ alive' = [alive EXCEPT ![p] = "paused"]
     /\ faults' = faults + 1
-    /\ UNCHANGED <<view, own, next, cached, running, memory, members, lockVars, offsetVars, length, done, begin, resets>>
+    /\ UNCHANGED <<listed, route, view, own, next, cached, running, memory, members, lockVars, offsetVars, length, done, begin, resets>>
 
 \* It goes on where it was, with what it had.                                              (environment)
 ConsumerResume(p) ==
     /\ alive[p] = "paused"
     /\ alive' = [alive EXCEPT ![p] = "up"]
-    /\ UNCHANGED <<view, own, next, cached, running, memory, members, lockVars, offsetVars, histVars>>
+    /\ UNCHANGED <<listed, route, view, own, next, cached, running, memory, members, lockVars, offsetVars, histVars>>
 
 \* A commit is lost on its way.                                                            (environment)
 LoseCommit(c) ==
@@ -380,6 +404,14 @@ ResetOffset(q, o) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<net, members, clientVars, lockVars, length>>
 
+\* An operator gives the topic more queues, or fewer.                                      (environment)
+RouteChange(k) ==
+    /\ Fault("RouteChange")
+    /\ k # listed
+    /\ listed' = k
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<alive, route, view, own, next, cached, running, memory, members, lockVars, offsetVars, length, done, begin, resets>>
+
 \* A producer's message reaches a queue.                                                   (environment)
 ProduceMessage(q) ==
     /\ length[q] < Messages
@@ -387,17 +419,34 @@ ProduceMessage(q) ==
     /\ UNCHANGED <<members, clientVars, lockVars, offsetVars, done, begin, resets, faults>>
 
 ------------------------------------------------------------------------------
+\* Whom a step may concern. Everybody: what an action needs stands in the action. A large model narrows
+\* these to those who can act, which spares TLC to ask the others.
+Clients == Process                         \* who is up
+Struck  == Process                         \* whom a fault may strike
+Commits == net
+Unlocks == unlocks
+PullPoints(p, q) == {next[p][q] + 1}       \* where a pull may end
+Handed(p, q)     == cached[p][q]           \* what a listener may get
+Returned(p, q)   == running[p][q]          \* what it may be done with
+
 Next ==
-    \/ \E p \in Process, b \in Broker : Heartbeat(p, b) \/ ViewRefresh(p, b) \/ RemoveMember(b, p)
-    \/ \E p \in Process : Leave(p) \/ ConsumerDeath(p) \/ ConsumerPause(p) \/ ConsumerResume(p)
-    \/ \E p \in Process, q \in Queue : ReleaseQueue(p, q) \/ PullMessages(p, q, next[p][q] + 1) \/ CommitSend(p, q) \/ TrustExpire(p, q)
-    \/ \E p \in Process, q \in Queue, fine \in BOOLEAN : AcquireQueue(p, q, fine) \/ LockQueue(p, q, fine)
-    \/ \E p \in Process, q \in Queue : \E o \in cached[p][q] : ConsumeStart(p, q, o) \/ ConsumeFinish(p, q, o, TRUE) \/ ConsumeFinish(p, q, o, FALSE)
-    \/ \E c \in net : CommitOffset(c) \/ LoseCommit(c)
+    \/ \E p \in Clients, b \in Broker : Heartbeat(p, b) \/ ViewRefresh(p, b)
+    \/ \E p \in Clients : RouteRefresh(p)
+    \/ \E p \in Clients, q \in Queue : ReleaseQueue(p, q) \/ CommitSend(p, q)
+    \/ \E p \in Clients, q \in Queue : \E o \in PullPoints(p, q) : PullMessages(p, q, o)
+    \/ \E p \in Clients, q \in Queue, fine \in BOOLEAN : AcquireQueue(p, q, fine) \/ LockQueue(p, q, fine)
+    \/ \E p \in Clients, q \in Queue : \E o \in Handed(p, q) : ConsumeStart(p, q, o)
+    \/ \E p \in Process, q \in Queue : \E o \in Returned(p, q) : ConsumeFinish(p, q, o, TRUE) \/ ConsumeFinish(p, q, o, FALSE)
+    \/ \E p \in Process, q \in Queue : TrustExpire(p, q)
+    \/ \E p \in Process, b \in Broker : RemoveMember(b, p)
+    \/ \E p \in Process : ConsumerResume(p)
+    \/ \E c \in Commits : CommitOffset(c) \/ LoseCommit(c)
     \/ \E b \in Broker : PersistOffsets(b) \/ RestartBroker(b)
-    \/ \E u \in unlocks : UnlockQueue(u)
+    \/ \E u \in Unlocks : UnlockQueue(u)
     \/ \E q \in Queue : LoanExpire(q) \/ ProduceMessage(q)
+    \/ \E p \in Struck : Leave(p) \/ ConsumerDeath(p) \/ ConsumerPause(p)
     \/ \E q \in Queue, o \in Offset : ResetOffset(q, o)
+    \/ \E k \in Queue : RouteChange(k)
 
 Spec == Init /\ [][Next]_vars
 
@@ -407,8 +456,8 @@ ClientsKeepGoing ==
     /\ \A p \in Process, b \in Broker : WF_vars(Heartbeat(p, b)) /\ WF_vars(ViewRefresh(p, b))
     /\ \A p \in Process, q \in Queue : WF_vars(ReleaseQueue(p, q)) /\ SF_vars(AcquireQueue(p, q, TRUE)) /\ SF_vars(LockQueue(p, q, TRUE))
     /\ \A p \in Process, q \in Queue : WF_vars(\E o \in Offset : ConsumeFinish(p, q, o, TRUE))
-    /\ \A p \in Process : WF_vars(ConsumerResume(p))
-    /\ \A p \in Process, q \in Queue : WF_vars(own[p][q] = "no" /\ q \notin Share(p) /\ TrustExpire(p, q))   \* nobody renews it
+    /\ \A p \in Process : WF_vars(ConsumerResume(p)) /\ WF_vars(RouteRefresh(p))
+    /\ \A p \in Process, q \in Queue : WF_vars(own[p][q] = "no" /\ ~InShare(p, q) /\ TrustExpire(p, q))   \* nobody renews it
     /\ \A q \in Queue : SF_vars(LoanExpire(q))
     /\ WF_vars(\E u \in unlocks : UnlockQueue(u))
 BrokersNotice == \A p \in Process, b \in Broker : WF_vars(alive[p] # "up" /\ RemoveMember(b, p))
@@ -418,20 +467,25 @@ HalfDeadSpec == Spec /\ ClientsKeepGoing
 
 ------------------------------------------------------------------------------
 \* Safety.
+Lives    == {"up", "paused", "dead", "left"}
+Holdings == {"no", "yes", "dropped"}
+Known    == Offset \cup {None}
 TypeOK ==
-    /\ \A p \in Process : alive[p] \in {"up", "paused", "dead", "left"} /\ view[p] \subseteq Process
+    /\ \A p \in Process :
+        /\ alive[p] \in Lives /\ view[p] \subseteq Process /\ route[p] \in Queue
+        /\ \A q \in Queue :
+            /\ own[p][q] \in Holdings /\ next[p][q] \in Offset /\ memory[p][q] \in Known
+            /\ cached[p][q] \subseteq Offset
+            /\ running[p][q] \subseteq cached[p][q] \/ alive[p] = "left"
+            /\ own[p][q] = "no" => cached[p][q] = {} /\ memory[p][q] = None
+            /\ ~Orderly => ~trust[p][q] /\ own[p][q] # "dropped"
+            /\ own[p][q] # "no" \/ trust[p][q] => Live(p)
     /\ \A b \in Broker : members[b] \subseteq Process
-    /\ \A p \in Process, q \in Queue :
-        /\ own[p][q] \in {"no", "yes", "dropped"} /\ next[p][q] \in Offset /\ memory[p][q] \in Offset \cup {None}
-        /\ running[p][q] \subseteq cached[p][q] /\ cached[p][q] \subseteq Offset
-        /\ own[p][q] = "no" => cached[p][q] = {} /\ memory[p][q] = None
-        /\ ~Orderly => ~trust[p][q] /\ own[p][q] # "dropped"
-        /\ alive[p] \in {"dead", "left"} => own[p][q] = "no" /\ ~trust[p][q]
-    /\ \A q \in Queue : committed[q] \in Offset \cup {None} /\ saved[q] \in Offset \cup {None} /\ loan[q] \in Id2 \cup {None}
+    /\ \A q \in Queue : committed[q] \in Known /\ saved[q] \in Known /\ (loan[q] = None \/ loan[q] \in Ids)
     /\ Cardinality(net) <= MaxNet
 
 \* Every message of q below o, from where the group began, was consumed.
-ConsumedTo(q, o) == begin[q] # None => \A x \in begin[q]..(o - 1) : x \in done[q]
+ConsumedTo(q, o) == begin[q] # None => begin[q]..(o - 1) \subseteq done[q]
 
 \* Every message below the committed offset was consumed.
 CommittedOffsetNeverAhead == \A q \in Queue : ConsumedTo(q, committed[q]) /\ ConsumedTo(q, saved[q])
@@ -444,14 +498,14 @@ CommitsNeverAhead ==
 \* it is consumed, or is in its own cache.
 NoSkippedOffset ==
     \A p \in Process, q \in Queue : own[p][q] = "yes" =>
-        \A x \in begin[q]..(next[p][q] - 1) : x \in done[q] \/ x \in cached[p][q]
+        begin[q]..(next[p][q] - 1) \subseteq done[q] \cup cached[p][q]
 
 \* No two consumers trust the same queue at the same time.
-OneOwnerPerQueue == \A q \in Queue : Cardinality({p \in Process : Live(p) /\ trust[p][q]}) <= 1
+OneOwnerPerQueue == \A q \in Queue : Cardinality({p \in Process : trust[p][q]}) <= 1
 \* What a client trusts, its broker has lent to it, unless it has forgotten all loans.
-TrustIsBacked == \A p \in Process, q \in Queue : Live(p) /\ trust[p][q] /\ HomeOf(q) \notin restarted => loan[q] = Id(p)
+TrustIsBacked == \A p \in Process, q \in Queue : trust[p][q] /\ HomeOf(q) \notin restarted => loan[q] = Id(p)
 \* No two listeners have messages of the same queue at the same time (orderly).
-OneListenerPerQueue == Orderly => \A q \in Queue : Cardinality({p \in Process : Live(p) /\ running[p][q] # {}}) <= 1
+OneListenerPerQueue == Orderly => \A q \in Queue : Cardinality({p \in Process : running[p][q] # {}}) <= 1
 \* A listener gets a message only when all older ones are done (orderly).
 OrderlyInOrder ==
     Orderly => \A p \in Process, q \in Queue : /\ Cardinality(running[p][q]) <= 1
@@ -462,7 +516,7 @@ OneTablePerQueue == \A q \in Queue : Cardinality({p \in Process : own[p][q] = "y
 \* The same, when every client has just read the list of some broker and acted on it.
 OneTableWhenViewsFresh ==
     (\A p \in Process : alive[p] = "up" => /\ \E b \in Broker : view[p] = members[b]
-                                           /\ \A q \in Queue : own[p][q] # "no" => q \in Share(p)) => OneTablePerQueue
+                                           /\ \A q \in Queue : own[p][q] # "no" => InShare(p, q)) => OneTablePerQueue
 
 \* A committed offset falls only by an explicit reset.
 CommittedOffsetMonotone == [][\A q \in Queue : committed'[q] < committed[q] => resets' > resets]_vars
@@ -470,30 +524,34 @@ CommittedOffsetMonotone == [][\A q \in Queue : committed'[q] < committed[q] => r
 \* Double entry: whatever changes, changes for a reason that stands elsewhere in the state. These say nothing
 \* new; they are here so that no guard of an action can be lost unnoticed.
 Faulty == faults' = faults + 1
-ClientsHaveCauses == [][\A p \in Process :
+ClientsHaveCauses == [][<<clientVars, members>>' # <<clientVars, members>> => \A p \in Process :
     /\ alive[p] \in {"dead", "left"} => alive'[p] = alive[p]
     /\ alive[p] = "paused" => alive'[p] \in {"paused", "up", "dead"}
     /\ alive'[p] # alive[p] => Faulty \/ (alive[p] = "paused" /\ alive'[p] = "up")
     /\ alive[p] # "up" /\ alive'[p] = alive[p] =>
-        view'[p] = view[p] /\ own'[p] = own[p] /\ next'[p] = next[p] /\ cached'[p] = cached[p] /\ running'[p] = running[p] /\ memory'[p] = memory[p]
+        /\ view'[p] = view[p] /\ own'[p] = own[p] /\ next'[p] = next[p] /\ cached'[p] = cached[p] /\ memory'[p] = memory[p]
+        /\ running'[p] = running[p] \/ alive[p] = "left"
     /\ view'[p] # view[p] => (view'[p] = {} /\ alive'[p] # "up") \/ \E b \in Broker : view'[p] = members[b] /\ view'[p] # {}
+    /\ route'[p] # route[p] => route'[p] = listed /\ alive[p] = "up"
+    /\ listed' # listed => Faulty
     /\ \A b \in Broker :
         /\ p \in members'[b] \ members[b] => alive[p] = "up"
         /\ p \in members[b] \ members'[b] => alive[p] # "up" \/ Faulty]_vars
-QueuesHaveCauses == [][\A p \in Process, q \in Queue :
-    /\ own[p][q] = "no" /\ own'[p][q] # "no" => /\ q \in Share(p) /\ view[p] # {} /\ own'[p][q] = "yes" /\ (Orderly => trust[p][q])
+QueuesHaveCauses == [][<<own, next, cached, running, memory>>' # <<own, next, cached, running, memory>> => \A p \in Process, q \in Queue :
+    /\ own[p][q] = "no" /\ own'[p][q] # "no" => /\ InShare(p, q) /\ view[p] # {} /\ own'[p][q] = "yes" /\ (Orderly => trust[p][q])
                                                /\ (next'[p][q] = committed[q] \/ committed[q] = None \/ Faulty)
                                                /\ begin'[q] # None
-    /\ own[p][q] = "yes" /\ own'[p][q] # "yes" => q \notin Share(p) \/ alive'[p] # "up"
+    /\ own[p][q] = "yes" /\ own'[p][q] # "yes" => ~InShare(p, q) \/ alive'[p] # "up"
     /\ own[p][q] = "dropped" => own'[p][q] \in {"dropped", "no"} /\ (own'[p][q] = "no" => running[p][q] = {} \/ alive'[p] # "up")
-    /\ own'[p][q] = "no" => cached'[p][q] = {} /\ running'[p][q] = {} /\ memory'[p][q] = None /\ next'[p][q] = 0
+    /\ own'[p][q] = "no" => cached'[p][q] = {} /\ (running'[p][q] = {} \/ alive'[p] = "left") /\ memory'[p][q] = None /\ next'[p][q] = 0
+    /\ running'[p][q] \subseteq running[p][q] \/ alive[p] = "up"
     /\ own[p][q] = "yes" /\ own'[p][q] = "yes" =>
-        /\ next'[p][q] # next[p][q] => next'[p][q] = next[p][q] + 1 /\ next'[p][q] <= length[q] /\ cached'[p][q] = cached[p][q] \cup {next[p][q]}
+        /\ next'[p][q] # next[p][q] => next'[p][q] > next[p][q] /\ next'[p][q] <= length[q] /\ cached'[p][q] = cached[p][q] \cup next[p][q]..(next'[p][q] - 1)
         /\ \A o \in cached[p][q] \ cached'[p][q] : o \in running[p][q] /\ o \in done'[q] /\ o \notin running'[p][q]
                                                  /\ memory'[p][q] >= IF cached'[p][q] = {} THEN next[p][q] ELSE Least(cached'[p][q])
         /\ \A o \in running'[p][q] \ running[p][q] : o \in cached[p][q] /\ (Orderly => trust[p][q])
         /\ memory'[p][q] # memory[p][q] => running'[p][q] # running[p][q] /\ memory'[p][q] > memory[p][q]]_vars
-OffsetsHaveCauses == [][
+OffsetsHaveCauses == [][<<offsetVars, length, begin, resets>>' # <<offsetVars, length, begin, resets>> =>
     /\ \A c \in net' \ net : \E p \in Process : alive[p] = "up" /\ own[p][c.queue] = "yes" /\ memory[p][c.queue] = c.offset
     /\ \A c \in net \ net' : Faulty \/ committed'[c.queue] = (IF MonotoneCommit THEN Max(committed[c.queue], c.offset) ELSE c.offset)
     /\ Cardinality(net \ net') <= 1 \/ Faulty
@@ -502,23 +560,25 @@ OffsetsHaveCauses == [][
         /\ saved'[q] # saved[q] => saved'[q] = committed'[q]
         /\ DurableCommit /\ committed'[q] # committed[q] => saved'[q] = committed'[q]
         /\ begin'[q] # begin[q] => begin[q] = None \/ resets' > resets
-        /\ resets' > resets => Faulty
+        /\ resets' > resets => Faulty /\ committed' # committed
+        /\ resets' > resets /\ committed'[q] # committed[q] => begin'[q] <= committed'[q] /\ committed'[q] <= length[q] /\ \A p \in Process : own[p][q] = "no"
+        /\ length'[q] <= Messages
         /\ length'[q] \in {length[q], length[q] + 1}]_vars
-LoansHaveCauses == [][
+LoansHaveCauses == [][lockVars' # lockVars =>
     /\ \A p \in Process, q \in Queue :
-        /\ trust'[p][q] /\ ~trust[p][q] => Orderly /\ alive[p] = "up" /\ loan'[q] = Id(p) /\ (own[p][q] # "no" \/ q \in Share(p))
+        /\ trust'[p][q] /\ ~trust[p][q] => Orderly /\ alive[p] = "up" /\ loan'[q] = Id(p) /\ (own[p][q] # "no" \/ InShare(p, q))
         /\ trust[p][q] /\ ~trust'[p][q] => running[p][q] = {} \/ ~ListenerBounded \/ alive'[p] # alive[p] \/ loan[q] # Id(p)
     /\ \A q \in Queue : loan'[q] # loan[q] =>
         IF loan'[q] # None THEN loan[q] = None /\ \E p \in Process : alive[p] = "up" /\ Id(p) = loan'[q]
         ELSE \/ Faulty \/ [id |-> loan[q], queue |-> q] \in unlocks
-             \/ \A p \in Process : Live(p) /\ Id(p) = loan[q] => ~trust'[p][q]
+             \/ \A p \in Process : Id(p) = loan[q] => ~trust'[p][q]
     /\ \A u \in unlocks' \ unlocks : \E p \in Process : Id(p) = u.id /\ own[p][u.queue] # "no" /\ own'[p][u.queue] = "no"
     /\ restarted' # restarted => Faulty]_vars
 
 ------------------------------------------------------------------------------
 \* Liveness: faults are finite.
 Stable == {p \in Process : alive[p] = "up"} # {}
-Owned  == \A q \in Queue : Cardinality({p \in Process : alive[p] = "up" /\ own[p][q] = "yes"}) = 1
+Owned  == \A q \in Queue : Cardinality({p \in Process : alive[p] = "up" /\ own[p][q] = "yes"}) = IF q <= listed THEN 1 ELSE 0
 AllQueuesOwned == <>[](Stable => Owned)
 \* The same for one survivor of two (W-10): a client that died and came back under its old id.
 AllQueuesOwnedAfterDeath == <>[](Cardinality({p \in Process : alive[p] = "up"}) = 1 => Owned)
@@ -530,6 +590,6 @@ Abstract == INSTANCE RebalanceAbstract WITH
     settled <- committed,
     happened <- done,
     origin <- begin,
-    busy <- [q \in Queue |-> IF Orderly THEN {p \in Process : Live(p) /\ running[p][q] # {}} ELSE {}]
+    busy <- [q \in Queue |-> IF Orderly THEN {p \in Process : running[p][q] # {}} ELSE {}]
 Refines == Abstract!Spec
 ==============================================================================

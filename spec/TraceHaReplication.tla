@@ -68,6 +68,7 @@ OnNode(e) ==
     \/ /\ e.action = "TimeoutPut"
        /\ TimeoutPut(e.actor, e.message)
        /\ e.status = ResultCode(status'[e.message]) /\ at[e.message] = Cell(e.physical_offset)
+    \/ e.action = "LoseAnswer" /\ LoseAnswer(e.message)
     \/ e.action = "MasterCrash" /\ MasterCrash(e.actor)
     \/ e.action = "SlaveCrash" /\ SlaveCrash(e.actor)
     \/ e.action = "MasterDiskLoss" /\ MasterDiskLoss(e.actor)

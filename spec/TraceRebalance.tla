@@ -17,12 +17,12 @@ VARIABLES taken,   \* how many events have been taken
           rank     \* rank[name]: the place of a client in the order of the ids
 traceVars == <<taken, rank, vars>>
 
-Clients == {Events[i].actor : i \in 1..Len(Events)} \ {""}
+Actors == {Events[i].actor : i \in 1..Len(Events)} \ {""}
 MaxOf(S) == CHOOSE x \in S : \A y \in S : y <= x
-TraceProcesses == Max(Cardinality(Clients), 1)
+TraceProcesses == Max(Cardinality(Actors), 1)
 TraceQueues    == MaxOf({Events[i].queue_id : i \in 1..Len(Events)} \cup {0}) + 1
 TraceLength    == Len(Events)
-Orders == {f \in [Clients -> 1..Cardinality(Clients)] : \A x, y \in Clients : x # y => f[x] # f[y]}
+Orders == {f \in [Actors -> 1..Cardinality(Actors)] : \A x, y \in Actors : x # y => f[x] # f[y]}
 
 TraceInit == Init /\ taken = 0 /\ rank \in Orders
 
@@ -30,6 +30,7 @@ OnMember(e, p) ==
     \/ e.action = "Heartbeat" /\ (Heartbeat(p, 1) \/ (p \in members[1] /\ UNCHANGED vars))
     \/ e.action = "Leave" /\ Leave(p)
     \/ e.action = "ViewRefresh" /\ ViewRefresh(p, 1) /\ Cardinality(view'[p]) = e.members
+    \/ e.action = "RouteRefresh" /\ RouteRefresh(p) /\ route'[p] = e.queues
     \/ e.action = "RemoveMember" /\ RemoveMember(1, p)
     \/ e.action = "ConsumerDeath" /\ ConsumerDeath(p)
     \/ e.action = "ConsumerPause" /\ ConsumerPause(p)
@@ -60,8 +61,9 @@ OnBroker(e, q) ==
     \/ e.action = "ProduceMessage" /\ length[q] = e.queue_offset /\ ProduceMessage(q)
     \/ e.action = "PersistOffsets" /\ (PersistOffsets(1) \/ (saved = committed /\ UNCHANGED vars))
     \/ e.action = "RestartBroker" /\ RestartBroker(1)
+    \/ e.action = "RouteChange" /\ RouteChange(e.queues)
 
-MemberActions == {"Heartbeat", "Leave", "ViewRefresh", "RemoveMember", "ConsumerDeath", "ConsumerPause", "ConsumerResume"}
+MemberActions == {"Heartbeat", "Leave", "ViewRefresh", "RouteRefresh", "RemoveMember", "ConsumerDeath", "ConsumerPause", "ConsumerResume"}
 QueueActions  == {"ReleaseQueue", "AcquireQueue", "PullMessages", "ConsumeStart", "ConsumeFinish", "CommitSend", "LockQueue", "UnlockQueue", "TrustExpire"}
 TakeEvent ==
     /\ taken < Len(Events)

@@ -191,6 +191,7 @@ HA_REPLICATION: Final = Protocol(
             "The wait for the slave ends without an acknowledgement.",
             ("physical_offset", "queue_offset", "message", "status"),
         ),
+        Action("LoseAnswer", By.ENVIRONMENT, "The producer never hears the answer to its put.", ("message",)),
         Action("Connect", By.NODE, "A slave opens a new connection to its master.", ("incarnation",)),
         Action(
             "SlaveReport",
@@ -384,6 +385,7 @@ REBALANCE: Final = Protocol(
         Action("Heartbeat", By.CLIENT, "A consumer registers at a broker, or keeps its place."),
         Action("Leave", By.CLIENT, "A consumer unregisters, having persisted its offsets."),
         Action("ViewRefresh", By.CLIENT, "A consumer reads the member list from one broker.", ("members",)),
+        Action("RouteRefresh", By.CLIENT, "A consumer learns which queues the topic has.", ("queues",)),
         Action("ReleaseQueue", By.CLIENT, "A consumer drops a queue that is no longer its own.", ("consumed_to",)),
         Action(
             "AcquireQueue",
@@ -427,6 +429,7 @@ REBALANCE: Final = Protocol(
             "A broker restarts: loans and members forgotten, offsets from the file.",
         ),
         Action("ResetOffset", By.ENVIRONMENT, "An operator moves the committed offset.", ("before", "after")),
+        Action("RouteChange", By.ENVIRONMENT, "An operator gives the topic more queues, or fewer.", ("queues",)),
         Action("ProduceMessage", By.ENVIRONMENT, "A producer's message reaches a queue.", ("queue_offset",)),
     ),
     invariants=(
