@@ -298,3 +298,19 @@ def test_the_filters_of_a_group_die_with_its_last_member() -> None:
     buried = world.broker.state.filters.get("T", "consumers")
     assert buried is not None
     assert buried.is_dead
+
+
+class Leaving(Harness):
+    """A client goes away while the broker writes down the retry topic of its group."""
+
+    async def save(self, file: str, body: bytes) -> None:
+        await super().save(file, body)
+        self.peer(1).closed = True
+        self.broker.connection_closed(1)
+
+
+def test_who_left_in_the_middle_of_a_heartbeat_is_no_member() -> None:
+    world = Leaving()
+    beat(world, 1, consumer(SubscriptionData(topic="T", sub_string="*")), producers=("producers",))
+    table = world.broker.state.clients
+    assert len(table.consumers) == len(table.producers) == len(table.producer_connections) == 0
