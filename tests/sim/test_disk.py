@@ -94,6 +94,34 @@ def test_what_is_written_while_a_flush_is_under_way_is_not_covered_by_it() -> No
     assert asyncio.run(run()) == b"soon"
 
 
+def test_a_flush_that_ends_late_takes_nothing_durable_back() -> None:
+    """Two flushes of one page overlap; the one that began first, with less in the page, ends last."""
+    gates = [asyncio.Event(), asyncio.Event()]
+    waiting = iter(gates)
+
+    async def takes_time() -> None:
+        await next(waiting).wait()
+
+    disk = small_disk()
+    durable_file(disk, "a", PAGE)
+    disk._on_flush = takes_time
+
+    async def overlap() -> None:
+        file = disk.open("a")
+        file.write(0, b"x" * 4)
+        first = asyncio.create_task(file.flush())
+        await asyncio.sleep(0)
+        file.write(4, b"y" * 4)
+        second = asyncio.create_task(file.flush())
+        await asyncio.sleep(0)
+        for gate, flush in ((gates[1], second), (gates[0], first)):
+            gate.set()
+            await flush
+
+    asyncio.run(overlap())
+    assert disk.after_power_loss(harshest).contents()["a"] == b"xxxxyyyy".ljust(PAGE, b"\0")
+
+
 def test_a_new_name_is_lost_until_its_directory_is_flushed() -> None:
     disk = small_disk()
     disk.make_directory("d")

@@ -90,6 +90,10 @@ class _Inode:
     """Per dirty page: its flushed content, then the newest few contents before the present one."""
     size_is_durable: bool = False
     durable_modified_ms: TimestampMs = NEVER_MS
+    flushes: int = 0
+    """Flushes that were begun. They may overlap and end in any order."""
+    flushed_by: dict[int, int] = field(default_factory=dict)
+    """Per page: the last begun flush whose content the medium holds."""
 
     @property
     def used_bytes(self) -> int:
@@ -136,9 +140,13 @@ class _Inode:
             page[inside : inside + count] = data[done : done + count]
             done += count
 
-    def make_durable(self, contents: dict[int, bytes]) -> None:
-        """The medium holds these contents now. A page that was written meanwhile stays unflushed."""
+    def make_durable(self, contents: dict[int, bytes], flush: int) -> None:
+        """The medium holds these contents now, unless a flush that began later has put newer ones there. A page that was
+        written meanwhile stays unflushed."""
         for number, content in contents.items():
+            if self.flushed_by.get(number, 0) > flush:
+                continue
+            self.flushed_by[number] = flush
             if self.page(number) == content:
                 self.unflushed.pop(number, None)
             else:
@@ -584,8 +592,10 @@ class _SimulatedFile:
         # What is written while the flush is under way is not covered by it.
         contents = {number: inode.page(number) for number in inode.unflushed if first <= number < last}
         modified_ms = inode.modified_ms
+        inode.flushes += 1
+        number_of_flush = inode.flushes
         await self._disk._flushing("flush", f"{self._path} [{start}, {end})", inode)
-        inode.make_durable(contents)
+        inode.make_durable(contents, number_of_flush)
         inode.size_is_durable = True
         inode.durable_modified_ms = modified_ms
 
