@@ -141,8 +141,10 @@ class _Inode:
             done += count
 
     def make_durable(self, contents: dict[int, bytes], flush: int) -> None:
-        """The medium holds these contents now, unless a flush that began later has put newer ones there. A page that was
-        written meanwhile stays unflushed."""
+        """The medium holds these contents now, unless a flush that began later has put newer ones there.
+
+        A page that was written meanwhile stays unflushed.
+        """
         for number, content in contents.items():
             if self.flushed_by.get(number, 0) > flush:
                 continue
