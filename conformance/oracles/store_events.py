@@ -335,7 +335,7 @@ class Promoted:
     """Its own messages."""
     slave: Readout
     restarted: Readout
-    """The same after a stop and a start."""
+    """The same after its log was flushed and the power was lost."""
     with_queues: bool
     """Whether the queues can be judged: no topic was deleted."""
 

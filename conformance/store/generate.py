@@ -228,8 +228,33 @@ def cleaned_and_lost(choose: Choose) -> tuple[h.Step, ...]:
     )
 
 
-PATTERNS: Final = (torn_and_overwritten, cleaned_and_lost)
-PATTERN_ONE_IN: Final = 20
+def kept_by_the_clock(choose: Choose) -> tuple[h.Step, ...]:
+    """Messages get their units, a minute passes, and the power goes: everything was made durable by the clock alone."""
+    return (
+        *[append_message(choose) for _ in range(2 + choose(4))],
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.Maintain(60_000),
+        h.PowerLoss(survivors=survivors(choose), harsh=choose(4) > 0),
+        h.StartStore(),
+    )
+
+
+def full_while_dispatched(choose: Choose) -> tuple[h.Step, ...]:
+    """The disk is full for a moment while messages with several keys get their units and index entries."""
+    keys = tuple(choose(4) for _ in range(1 + choose(4)))
+    return (
+        *[h.AppendMessage(topic=choose(3), queue=choose(2), keys=keys) for _ in range(1 + choose(3))],
+        h.FlushLog(),
+        h.FillDisk(choose(16)),
+        h.DispatchMessage(),
+        h.DispatchMessage(),
+        h.ReadEverything(),
+    )
+
+
+PATTERNS: Final = (torn_and_overwritten, cleaned_and_lost, kept_by_the_clock, full_while_dispatched)
+PATTERN_ONE_IN: Final = 14
 """How often a step of a history is a whole pattern."""
 
 

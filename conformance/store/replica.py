@@ -13,7 +13,7 @@ from conformance.store import messages
 from conformance.store.drive import drive
 from conformance.store.readout import ALL, read_everything
 from refmq.model.ids import TimestampMs
-from refmq.sim.choice import scripted
+from refmq.sim.choice import harshest, scripted
 from refmq.sim.disk import SimulatedCrash, SimulatedDisk
 from refmq.store import MessageStore, MessageToStore
 
@@ -85,8 +85,8 @@ class Slave:
                 yield to_send.sent[0]
 
     def restart(self) -> None:
-        drive(self.store.stop(self._now_ms))
-        self._disk = self._disk.after_process_crash()
+        """The power goes and takes all that it may; the log was flushed, and the rest is made of it again."""
+        self._disk = self._disk.after_power_loss(harshest)
         self.store = self._engine.open_store(self._disk, self._setting)
         drive(self.store.start(self._now_ms))
 
