@@ -98,6 +98,7 @@ def replicate(choose: Choose) -> h.Replicate:
         deaths=tuple(death() for _ in range((0, 1, 2)[choose(3)])),
         percent=100 - choose(101) if choose(2) else 100,
         dispatch_every=(1, 3, 1000)[choose(3)],
+        in_blank=choose(3) == 2,
     )
 
 

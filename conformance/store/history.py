@@ -253,6 +253,8 @@ class Replicate:
     """How much of the log it gets. With less than all it becomes the master and takes messages of its own."""
     dispatch_every: int = 1
     """After so many pieces it gives its records their units."""
+    in_blank: bool = False
+    """It gets the log up to the middle of the last blank, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)

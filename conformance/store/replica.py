@@ -12,6 +12,7 @@ from conformance.store import history as h
 from conformance.store import messages
 from conformance.store.drive import drive
 from conformance.store.readout import ALL, read_everything
+from conformance.store.record import BLANK_BYTES
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import harshest, scripted
 from refmq.sim.disk import SimulatedCrash, SimulatedDisk
@@ -105,8 +106,10 @@ def replicate(
     """Lets a slave live through a step. `known` is everything that the master has."""
     slave = Slave(engine, setting, now_ms)
     end = known.log_min + (known.log_max - known.log_min) * step.percent // 100
+    if step.in_blank:
+        end = max(_places_in_blanks(known, setting.log_file_bytes), default=end)
     slave.follow(master, end, step)
-    if step.percent >= 100:
+    if end >= known.log_max:
         slave.settle()
         yield seen.Replicated(known, slave.readout(), with_queues)
         return
@@ -118,3 +121,12 @@ def replicate(
     before = slave.readout()
     slave.restart()
     yield seen.Promoted(known, arrived_to, sent, before, slave.readout(), with_queues)
+
+
+def _places_in_blanks(known: seen.Readout, file_bytes: int) -> Iterator[int]:
+    """For each blank of a log that is longer than its head: the place before its last byte."""
+    for record in known.records:
+        end = record.physical_offset + record.size_bytes
+        file_end = -(-end // file_bytes) * file_bytes
+        if end + BLANK_BYTES < file_end <= known.log_max and all(r.physical_offset != end for r in known.records):
+            yield file_end - 1
