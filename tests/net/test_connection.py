@@ -10,7 +10,7 @@ import pytest
 
 from refmq.errors import ConnectFailed, ConnectionLost, NetworkError, RequestTimedOut, UsageError
 from refmq.net.client import Client
-from refmq.net.connection import GATHERED_BYTES_MAX, OPAQUE_MAX, Connection
+from refmq.net.connection import OPAQUE_MAX, Connection
 from refmq.net.limits import Budget, Limits
 from refmq.net.server import Server
 from refmq.protocol.command import RemotingCommand, SerializeType, oneway, request, response
