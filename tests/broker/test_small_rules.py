@@ -314,3 +314,12 @@ def test_who_left_in_the_middle_of_a_heartbeat_is_no_member() -> None:
     beat(world, 1, consumer(SubscriptionData(topic="T", sub_string="*")), producers=("producers",))
     table = world.broker.state.clients
     assert len(table.consumers) == len(table.producers) == len(table.producer_connections) == 0
+
+
+def test_a_new_group_is_not_sent_to_messages_that_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Harness()
+    world.send()
+    fields = {"consumerGroup": "new", "topic": "T", "queueId": "0"}
+    assert world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields=fields).fields == {"offset": "0"}
+    monkeypatch.setattr(world.store, "min_offset", lambda topic, queue: QueueOffset(5))
+    assert world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields=fields).code == ResponseCode.QUERY_NOT_FOUND
