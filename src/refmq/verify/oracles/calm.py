@@ -17,7 +17,7 @@ WAKE_NS_MAX: Final = 500_000_000
 """How long an answer may take on an undisturbed cluster. Brokers look after held pulls every five seconds anyway, so a
 wake-up that is lost costs seconds."""
 
-START_NS: Final = 2_000_000_000
+START_NS: Final = 300_000_000
 """What a broker may take from the end of its recovery until it serves."""
 
 LASTING: Final = frozenset(
