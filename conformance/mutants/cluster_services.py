@@ -1,6 +1,8 @@
 """More mistakes that only a cluster shows: who is there, who is asked, what is kept over a restart, what is told.
 
-Like `conformance.mutants.cluster`, and thought of apart from it.
+Like `conformance.mutants.cluster`, and thought of apart from it. Most are found within a few seconds; some need a rare
+meeting (two pulls that wait at one place, a broker without power for two minutes, a clean restart between deliveries)
+and survive twenty seconds of histories.
 """
 
 from __future__ import annotations
