@@ -29,7 +29,13 @@ START_TIMEOUT_S = 60.0
 DRIVER_JVM = ("-Xmx160m", "-Drocketmq.client.rebalance.waitInterval=2000")
 
 # Routes, heartbeats and offsets are renewed every 30, 30 and 5 s by default, which tests need not wait for.
-EAGER_CLIENT = {"pollNameServerInterval": 1000, "heartbeatBrokerInterval": 2000, "persistConsumerOffsetInterval": 1000}
+# Questions to nameservers end after 3 s, which a busy machine needs now and then.
+EAGER_CLIENT = {
+    "pollNameServerInterval": 1000,
+    "heartbeatBrokerInterval": 2000,
+    "persistConsumerOffsetInterval": 1000,
+    "mqClientApiTimeout": 30_000,
+}
 
 Json = Any
 

@@ -12,7 +12,7 @@ from interop.artifacts import CLIENTS, SERVERS, class_path, programs
 from interop.processes import Child, accepts, free_port
 from refmq.errors import RefmqError
 
-PROGRAM_TIMEOUT_S = 90.0
+PROGRAM_TIMEOUT_S = 240.0
 
 OLD, NEW = SERVERS
 """The versions of servers: 4.9.7, which is meant unless another one is named, and 5.3.3."""
