@@ -313,18 +313,19 @@ async def truncate_queues(parts: Parts, plan: _Plan) -> None:
         await parts.names.flush_below(EXT_DIRECTORY)
     ends = plan.queue_ends if plan.durable is not None else _queue_ends(parts, plan)
     for key, end in ends.items():
-        await truncate_queue(parts, parts.queues[key], end, plan.scan.valid_to)
+        await truncate_queue(parts, parts.queues[key], end, plan)
         if not parts.queues[key].files.bases:
             del parts.queues[key]
     parts.queue_sum = sum(queue.end for queue in parts.queues.values())
 
 
-async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, valid_to: PhysicalOffset) -> None:
+async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, plan: _Plan) -> None:
     """Ends one queue, zeroes what was behind and flushes it: it must not come back when new units stand before it."""
-    if queue.end_at(end):
+    cut = queue.end_at(end)
+    if cut or not plan.was_clean:  # a start that died may have zeroed all of it and flushed nothing
         await queue.flush_files()
-        if parts.emit is not None:
-            parts.emit(Event("TruncateQueue", "", queue.topic, queue.queue_id, queue.end, valid_to))
+    if cut and parts.emit is not None:
+        parts.emit(Event("TruncateQueue", "", queue.topic, queue.queue_id, queue.end, plan.scan.valid_to))
 
 
 def _queue_ends(parts: Parts, plan: _Plan) -> dict[tuple[str, int], int]:
