@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,35 @@ def test_a_crash_takes_tasks_and_memory_but_runs_no_effect_of_their_cleanup() ->
 
     assert world.run(story()) == ()
     assert left == ["unwound", "unwound"]
+
+
+def test_a_crash_is_silent_about_coroutines_that_a_cleanup_made_and_nobody_can_await() -> None:
+    """The suite takes warnings for errors: without care such a crash fails whatever test is running."""
+    world = World(seed=3)
+
+    async def tell() -> None:
+        raise AssertionError("nothing of a dead process runs")
+
+    async def main(node: Node) -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            last_word = tell()
+            await asyncio.sleep(1)
+            await last_word
+
+    node = world.node("node", main)
+
+    async def story() -> None:
+        node.start()
+        await asyncio.sleep(1)
+        node.crash()
+        await asyncio.sleep(1)
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        world.run(story())
+    assert [str(warning.message) for warning in seen] == []
 
 
 @pytest.mark.parametrize("effects", range(7))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import warnings
 from collections import deque
 from collections.abc import Callable
 from contextvars import ContextVar, copy_context
@@ -93,7 +94,10 @@ class Process:
                 task._log_traceback = False
                 continue
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch, not in typeshed
-            self.context.run(_unwind, task)
+            with warnings.catch_warnings():
+                # A `finally` may make a coroutine that nobody can await any more: Python warns, and means a mistake.
+                warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+                self.context.run(_unwind, task)
 
     def forget_finished_tasks(self) -> list[asyncio.Task[Any]]:
         """Drops the finished tasks and returns those whose exception nobody has looked at."""
