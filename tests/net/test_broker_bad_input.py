@@ -79,7 +79,7 @@ CASES: list[tuple[str, RemotingCommand, ResponseCode, str]] = [
     ("unknown code", request(9999), ResponseCode.REQUEST_CODE_NOT_SUPPORTED, " request type 9999 not supported"),
     ("negative code", request(-1), ResponseCode.REQUEST_CODE_NOT_SUPPORTED, " request type -1 not supported"),
     ("missing field", without(SEND, "b"), ResponseCode.SYSTEM_ERROR, "extFields.b "),
-    ("no fields at all", replace(SEND, ext_fields=None), ResponseCode.SYSTEM_ERROR, "extFields.a "),
+    ("no fields at all", replace(SEND, ext_fields=None), ResponseCode.SYSTEM_ERROR, "extFields.b "),
     ("text for a number", having(SEND, e="first"), ResponseCode.SYSTEM_ERROR, "extFields.e "),
     ("33 bits for 32", having(SEND, e=str(2**32)), ResponseCode.SYSTEM_ERROR, "extFields.e "),
     ("a hundred digits", having(SEND, g="9" * 100), ResponseCode.SYSTEM_ERROR, "extFields.g "),
