@@ -268,4 +268,5 @@ def interop(session: nox.Session) -> None:
     shown = ("--verbose", "-rs", "--durations=10")  # a line for each case: the whole takes a while
     # Most cases wait most of their time, so two files at once; what is named after -- runs in one process.
     arguments = session.posargs or ["--numprocesses=2", "--dist=loadfile", "interop/tests"]
-    session.run("pytest", "-p", "no:cacheprovider", *shown, *arguments)
+    # A case may need minutes: histories that wait, members that expire.
+    session.run("pytest", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=900", *shown, *arguments)

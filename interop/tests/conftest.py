@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="ours",
         help="whom the clients are tried against; `real` shows that the cases themselves are right",
     )
-    parser.addoption("--histories", type=int, default=200, help="how many differential histories of brokers to run")
+    parser.addoption("--histories", type=int, default=60, help="how many differential histories of brokers to run")
     parser.addoption("--keep", type=Path, help="a new folder for logs and stores, which is not removed at the end")
 
 
