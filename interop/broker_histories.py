@@ -58,6 +58,8 @@ TIMES: Final = frozenset(
     ("lastTimestamp", "lastUpdateTimestamp", "minTimeStamp", "maxTimeStamp", "consumeTimeStamp", "timestamp")
 )
 """Fields that hold times: whether they are set can be compared."""
+TIME_TEXTS: Final = frozenset(("minTimeStampStr", "maxTimeStampStr", "consumeTimeStampStr"))
+"""The same as text: the form can be compared."""
 TABLES: Final = frozenset(("topicConfigTable", "subscriptionGroupTable", "offsetTable"))
 """Of the whole broker: only what this history made is looked at."""
 NOT_COMPARED: Final = frozenset(("clientAddr", "consumeTps", "dataVersion", "physicOffset", "delayTime"))
@@ -460,6 +462,8 @@ def comparable_json(value: Any, own: str) -> Any:
                 continue
             if name in TIMES and isinstance(item, int):
                 found[name] = (item > 0) - (item < 0)
+            elif name in TIME_TEXTS and isinstance(item, str) and not item.startswith("1969"):  # that is: never
+                found[name] = re.sub(r"\d", "0", item)
             elif name in TABLES and isinstance(item, fastjson.JsonObject):
                 found[name] = {
                     json.dumps(comparable_json(each, own), sort_keys=True): comparable_json(config, own)
