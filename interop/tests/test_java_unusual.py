@@ -1,4 +1,4 @@
-"""Java clients in situations that are allowed but not usual. Every case runs against the real 4.9.7 as well."""
+"""Java clients in situations that are allowed but not usual. With --broker real the same cases ask the real 4.9.7."""
 
 from __future__ import annotations
 
