@@ -1,4 +1,4 @@
-"""`python -m conformance.mutants`: how many mistakes in the store the histories find."""
+"""`python -m conformance.mutants`: how many mistakes in store and broker the histories find."""
 
 from __future__ import annotations
 
@@ -39,6 +39,22 @@ def store_modules() -> list[str]:
     return [f"refmq.store.{name}" for name in names if name.split("_")[0] not in NOT_THE_STORE]
 
 
+ON_THE_WAY = {
+    "net": "broker broker_registration connection engine server",
+    "broker": "broker check_rounds clients copies delay filters offsets pull_hold put queue_locks stored topics "
+    "transactions",
+    "broker.handlers": "clients locks offsets pull query send send_back transaction",
+    "nameserver": "registration",
+}
+"""What the histories of clusters are about: the modules on the way of a message; the store has histories of its own."""
+
+
+def modules_of(kind: str) -> list[str]:
+    if kind == "store":
+        return store_modules()
+    return [f"refmq.{package}.{name}" for package, names in ON_THE_WAY.items() for name in names.split()]
+
+
 def run_trial(
     mutant: dict[str, Any], seconds: float, seed: int, histories: list[Path], kind: str = "store"
 ) -> dict[str, Any]:
@@ -57,16 +73,22 @@ def run_trial(
     return answer
 
 
-@click.group(help="Mistakes put into the store on purpose.")
+@click.group(help="Mistakes put into store and broker on purpose.")
 def command() -> None:
     pass
 
 
+with_kind = click.option(
+    "--kind", type=click.Choice(["store", "cluster"]), default="store", show_default=True, help="Which histories look."
+)
+
+
 @command.command("list")
 @click.argument("modules", nargs=-1)
-def list_command(modules: tuple[str, ...]) -> None:
-    """Every mechanical mutant of the modules of the store."""
-    for module in modules or store_modules():
+@with_kind
+def list_command(modules: tuple[str, ...], kind: str) -> None:
+    """Every mechanical mutant of the modules that histories of this kind are about."""
+    for module in modules or modules_of(kind):
         for mutant in mutants_of(module):
             click.echo(f"{mutant.name:24} {mutant.rule:9} line {mutant.line:4}  {mutant.text}")
 
@@ -75,7 +97,7 @@ def list_command(modules: tuple[str, ...]) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--seconds", default=30.0, show_default=True, help="How long the histories may look for each.")
 @click.option("--jobs", default=2, show_default=True)
-@click.option("--kind", type=click.Choice(["store", "cluster"]), default="store", show_default=True)
+@with_kind
 def seeded_command(names: tuple[str, ...], seconds: float, jobs: int, kind: str) -> None:
     """Try the mistakes by hand; exit code 3 if one survives."""
     every = (*SEEDED_CLUSTER, *SEEDED_SERVICES) if kind == "cluster" else SEEDED
@@ -111,16 +133,17 @@ def seeded_line(mutant: Seeded, outcome: dict[str, Any]) -> str:
 @click.option("--seed", default=0, show_default=True, help="Chooses the sample and the first history.")
 @click.option("--jobs", default=2, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Write one JSON line per mutant here as well.")
+@with_kind
 def score_command(
-    modules: tuple[str, ...], sample: int, seconds: float, seed: int, jobs: int, out: Path | None
+    modules: tuple[str, ...], sample: int, seconds: float, seed: int, jobs: int, out: Path | None, kind: str
 ) -> None:
     """Try a sample of mechanical mutants, print those that survive and the score."""
-    every, none, _ = sort_out((m for module in modules or store_modules() for m in mutants_of(module)), read())
+    every, none, _ = sort_out((m for module in modules or modules_of(kind) for m in mutants_of(module)), read())
     chosen = random.Random(seed).sample(every, sample) if 0 < sample < len(every) else every
-    histories = sorted(REGRESSIONS.glob("store-*.json"))
+    histories = sorted(REGRESSIONS.glob(f"{kind}-*.json"))
     caught = 0
     lines = []
-    for tried, (mutant, outcome) in enumerate(_outcomes(chosen, seconds, seed, jobs, histories), start=1):
+    for tried, (mutant, outcome) in enumerate(_outcomes(chosen, seconds, seed, jobs, histories, kind), start=1):
         caught += bool(outcome["caught"])
         lines.append(json.dumps({"mutant": mutant.name, "line": mutant.line, "rule": mutant.rule, **outcome}))
         if out is not None:
@@ -134,10 +157,10 @@ def score_command(
 
 
 def _outcomes(
-    mutants: list[Mechanical], seconds: float, seed: int, jobs: int, histories: list[Path]
+    mutants: list[Mechanical], seconds: float, seed: int, jobs: int, histories: list[Path], kind: str
 ) -> Iterator[tuple[Mechanical, dict[str, Any]]]:
     def attempt(mutant: Mechanical) -> tuple[Mechanical, dict[str, Any]]:
-        return mutant, run_trial({"module": mutant.module, "number": mutant.number}, seconds, seed, histories)
+        return mutant, run_trial({"module": mutant.module, "number": mutant.number}, seconds, seed, histories, kind)
 
     with ThreadPoolExecutor(jobs) as pool:
         yield from pool.map(attempt, mutants)
