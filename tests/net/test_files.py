@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import errno
 import multiprocessing
 import os
 import resource
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -233,6 +235,32 @@ def test_a_failed_flush_stays_failed(tmp_path: Path, monkeypatch: pytest.MonkeyP
             await file.flush()
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("open_files_max", [1, 8])
+def test_what_is_removed_while_its_flush_waits_for_a_thread_was_flushed(tmp_path: Path, open_files_max: int) -> None:
+    disk = RealDisk(tmp_path, open_files_max=open_files_max)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        with concurrent.futures.ThreadPoolExecutor(1) as only:
+            loop.set_default_executor(only)
+            file = disk.create("d/a", 4)
+            disk.create("other", 4)
+            free = threading.Event()
+            only.submit(free.wait, 10)
+            flushes = [asyncio.ensure_future(file.flush()), asyncio.ensure_future(disk.flush_directory("d"))]
+            await asyncio.sleep(0)  # they have begun, and the only thread is busy
+            file.close()
+            disk.remove("d/a")
+            disk.remove("d")
+            free.set()
+            await asyncio.gather(*flushes)
+
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    asyncio.run(run())
+    disk.close()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_full_disk_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,6 +100,30 @@ def test_the_checkpoint_says_what_was_durable_before_its_flushes_began() -> None
     )
 
 
+@pytest.mark.parametrize("deleted_at", range(1, 12))
+def test_a_topic_that_is_deleted_during_any_flush_does_not_stop_the_store(deleted_at: int) -> None:
+    disk = new_disk()
+    store = started(disk)
+    put_many(store, 3)
+    for number in range(3):
+        put(store, message("TopicB", number))
+    store.dispatch(10)
+    flushes = 0
+
+    async def delete_meanwhile() -> None:
+        nonlocal flushes
+        flushes += 1
+        if flushes == deleted_at:
+            assert store.delete_topic("TopicB") == 3
+
+    disk._on_flush = delete_meanwhile
+    run(store.maintain(at(60_000)))
+    assert flushes >= deleted_at
+    run(store.maintain(at(120_000)))
+    assert store.max_offset("TopicB", 0) == 0
+    assert store.max_offset("TopicA", 0) > 0
+
+
 def test_every_unit_below_the_checkpoint_survives_a_power_loss() -> None:
     disk = new_disk()
     store = started(disk)

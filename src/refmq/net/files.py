@@ -126,13 +126,14 @@ class RealDisk:
 
     def remove(self, path: str) -> None:
         target = self._at(path)
-        with _errors(path, "remove"):
+        with self._descriptors.lock, _errors(path, "remove"):
             if target.is_dir():
                 target.rmdir()
             else:
                 target.unlink()
+            for file in self._opened.pop(path, ()):
+                file.is_removed = True
         self._failed.pop(path, None)
-        self._opened.pop(path, None)
 
     def rename(self, source: str, target: str) -> None:
         with _errors(source, "rename"):
@@ -145,8 +146,12 @@ class RealDisk:
             self._failed[target] = self._failed.pop(source)
 
     async def flush_directory(self, directory: str) -> None:
-        def flush() -> None:
+        self._refuse_failed(directory, "flush directory")
+        # Opened at once: by the time that a thread has room for it, the directory may have been removed.
+        with _errors(directory, "flush directory"):
             descriptor = os.open(self._at(directory), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+        def flush() -> None:
             try:
                 os.fsync(descriptor)
             finally:
@@ -211,10 +216,12 @@ class RealDisk:
         assert path == "" or all(part not in ("", ".", "..") for part in path.split("/")), f"{path!r} is not relative"
         return self.root / path
 
-    async def _in_thread(self, path: str, operation: str, work: Callable[[], None]) -> None:
-        """Runs a flush in a thread. The failure is remembered there, even if nobody waits for it any more."""
+    def _refuse_failed(self, path: str, operation: str) -> None:
         if path in self._failed:
             raise DiskFailed(path, operation, self._failed[path])
+
+    async def _in_thread(self, path: str, operation: str, work: Callable[[], None]) -> None:
+        """Runs a flush in a thread. The failure is remembered there, even if nobody waits for it any more."""
 
         def run() -> None:
             try:
@@ -224,7 +231,8 @@ class RealDisk:
                 self._failed[path] = f"an earlier flush failed: {reason}"
                 raise DiskFailed(path, operation, reason) from error
 
-        await asyncio.get_running_loop().run_in_executor(None, run)
+        # Whoever stops waiting does not keep it from running: it may have a descriptor to close.
+        await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, run))
 
 
 class _RealFile:
@@ -236,6 +244,7 @@ class _RealFile:
         self.current_path = path
         self.writable = writable
         self.identity = identity
+        self.is_removed = False
 
     @property
     def path(self) -> str:
@@ -299,9 +308,16 @@ class _RealFile:
         end = self._size_bytes if end is None else end
         assert 0 <= start <= end <= self._size_bytes, "flush outside the file"
 
+        self._disk._refuse_failed(self.current_path, "flush")
+
         def flush() -> None:
             # The duplicate belongs to this thread: the pool may close its own descriptor meanwhile.
-            descriptor = self._disk._descriptors.duplicate(self)
+            try:
+                descriptor = self._disk._descriptors.duplicate(self)
+            except DiskFailed:
+                if self.is_removed:  # while the flush waited for a thread: there is nothing left to survive
+                    return
+                raise
             try:
                 os.fdatasync(descriptor)
             finally:

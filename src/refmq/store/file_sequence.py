@@ -56,12 +56,15 @@ class DirectoryNames:
             self.changed(directory)
 
     async def flush(self, directory: str) -> None:
-        """Makes the names in `directory` durable, and the names of all directories above it."""
+        """Makes the names in `directory` durable, and the names of all directories above it.
+
+        One that is removed while this waits has no names any more; the one above it has changed once more.
+        """
         parts = directory.split("/") if directory else []
         for count in range(len(parts) + 1):
             path = "/".join(parts[:count])
             change = self._changed.get(path, 0)
-            if self._flushed.get(path, -1) < change:
+            if self._flushed.get(path, -1) < change and self._disk.is_directory(path):
                 await self._disk.flush_directory(path)
                 # Not the latest change but the one before the wait: another may have come meanwhile.
                 self._flushed[path] = max(self._flushed.get(path, -1), change)
@@ -77,8 +80,7 @@ class DirectoryNames:
     async def flush_all(self) -> None:
         """Makes every change durable that was made so far: also the removals, which nobody else waits for."""
         for directory in sorted(self._changed):
-            # Of a directory that is gone itself, the one above it has changed as well.
-            if self._flushed.get(directory, -1) < self._changed[directory] and self._disk.is_directory(directory):
+            if self._flushed.get(directory, -1) < self._changed[directory]:
                 await self.flush(directory)
 
 
