@@ -40,6 +40,8 @@ UNDECIDED: Final = 0
 PARKED_S: Final = 0.02
 PULLING_CLIENT: Final = 9
 """A connection of its own: one that waits is not kept from asking, but real clients pull on their own as well."""
+UNKNOWN_CODE: Final = 9_999
+"""Of a request that every broker answers at once and that changes nothing."""
 BROKER_NAME: Final = "broker-a"
 
 SETTINGS: Final = {
@@ -129,6 +131,12 @@ class Side:
             if asyncio.get_running_loop().time() > until:
                 raise RefmqError(f"{self.address} does not dispatch")
             await asyncio.sleep(0.002)
+
+    async def hear(self) -> None:
+        """Waits until every client has what it was told: brokers tell before they answer who made them tell, and
+        what they write to one connection arrives in order."""
+        for client in self.clients:
+            await self.ask(request(UNKNOWN_CODE), client)
 
     async def take(self, step: Step) -> Answer:
         """Carries out a step and returns what can be compared of its answer."""

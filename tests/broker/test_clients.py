@@ -75,6 +75,13 @@ def test_the_last_one_to_leave_takes_the_group_with_it() -> None:
     assert clients.leave(last.table, "g", ConnectionId(2)).changed == ()
 
 
+def test_who_leaves_without_being_a_member_makes_the_members_look_again() -> None:
+    table = beat(beat(ClientTable(), 1).table, 2).table
+    step = clients.leave(table, "g", ConnectionId(3))
+    assert step == clients.ClientStep(table, (Changed("g"),))
+    assert clients.leave(table, "h", ConnectionId(1)) == clients.ClientStep(table)
+
+
 def test_a_closed_connection_leaves_every_group_it_was_in() -> None:
     table = beat(beat(ClientTable(), 1).table, 1, 0, consumer("h")).table
     table = clients.heartbeat_producer(table, "p", member(1))

@@ -86,7 +86,7 @@ class ClientTable:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A consumer group whose members or topics changed; `emptied` when nobody is left in it."""
+    """A consumer group whose members or topics changed or may have; `emptied` when nobody is left in it."""
 
     group: str
     emptied: bool = False
@@ -184,10 +184,13 @@ def leave_enabled(table: ClientTable, group: str, connection: ConnectionId) -> b
 
 
 def leave(table: ClientTable, group: str, connection: ConnectionId) -> ClientStep:
-    """A consumer unregisters from a group."""
+    """A consumer unregisters from a group. The others look again even when it was no member: it may have been one.
+
+    A client whose connection broke says good-bye on a new one, and 4.9.8 tells the members then as well.
+    """
     # Enabled
     if not leave_enabled(table, group, connection):
-        return ClientStep(table)
+        return ClientStep(table, (Changed(group),) if group in table.consumers else ())
     # Next, trace
     client = table.consumers[group].members[connection].client_id
     after, change = _without_consumer(table, group, connection)
