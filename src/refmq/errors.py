@@ -116,7 +116,12 @@ class DiskFull(DiskError):
 
 
 class DiskFailed(DiskError):
-    """An operation on the disk failed. After a failed flush nobody knows what is on the medium."""
+    """An operation on the disk failed."""
+
+
+class FlushFailed(DiskFailed):
+    """A flush failed. Nobody knows what is on the medium, and every later flush of the file fails as well: only a new
+    start, which reads the file again, can tell."""
 
 
 class StoreInUse(DiskError):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import pytest
 
-from refmq.errors import DiskError, DiskFailed
+from refmq.errors import DiskError, DiskFailed, FlushFailed
 from refmq.net.broker import BrokerNode
 from refmq.net.client import Client
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -90,5 +91,25 @@ def test_a_flush_that_fails_acknowledges_nothing_and_ends_the_broker() -> None:
         async with serving_broker(FREE_PORT, store, disk) as (_, address), asking() as client:
             bodies = [record.body for record in await read_queue(client, address, "T")]
             assert bodies[0] == b"kept" and b"refused" not in bodies
+
+    run(story())
+
+
+def test_a_table_that_cannot_be_flushed_ends_the_broker() -> None:
+    """Otherwise it would go on and refuse whatever needs a new topic, group or offset, for ever."""
+
+    async def story() -> None:
+        disk = memory_disk()
+        node = BrokerNode(FREE_PORT, STORE, disk, ReferenceStore(disk, STORE))
+        host, port = await node.start("127.0.0.1")
+        async with asking() as client:
+            disk.inject(Fault.FLUSH_FAILS)
+            answer = await client.invoke(f"{host}:{port}", send_request("new", b"lost"), TIMEOUT_S)
+            assert answer.code != ResponseCode.SUCCESS
+            assert isinstance(await node.failure, FlushFailed)
+        with contextlib.suppress(DiskError):
+            await node.stop(1)
+        async with serving_broker(FREE_PORT, STORE, disk.after_process_crash()) as (_, address), asking() as client:
+            assert (await client.invoke(address, send_request("new", b"kept"), TIMEOUT_S)).code == ResponseCode.SUCCESS
 
     run(story())

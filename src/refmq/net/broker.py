@@ -36,7 +36,7 @@ from refmq.broker.hosts import host_of, is_ip
 from refmq.broker.queue_locks import QueueLocks, restart_broker
 from refmq.broker.stats import SAMPLING, Period
 from refmq.broker.stored import FILTERS_FILE, StoredTables, read_tables, start_state
-from refmq.errors import DiskError, RefmqError
+from refmq.errors import DiskError, FlushFailed, RefmqError
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
@@ -298,6 +298,7 @@ class BrokerNode:
                     await work()
                 except RefmqError as error:
                     log.warning("%s", error)
+                    self._end_if_flush_failed(error)
                 await asyncio.sleep(period_s)
 
         self.spawn(turns(), "timer")
@@ -322,6 +323,7 @@ class BrokerNode:
                 await self.rounds.run(RoundLimits(config.transaction_check_max, config.transaction_time_out))
             except RefmqError as error:
                 log.warning("check round: %s", error)
+                self._end_if_flush_failed(error)
 
     async def _save_offsets(self) -> None:
         """Writes the offsets down, those of the check rounds as far as the log justifies them."""
@@ -402,8 +404,9 @@ class BrokerNode:
                 return
             try:
                 await replace_text_file(self._disk, f"{CONFIG_DIRECTORY}/{file}", newest)
-            except DiskError:
+            except DiskError as error:
                 self._to_save.setdefault(file, newest)  # whoever waits behind us tries again
+                self._end_if_flush_failed(error)
                 raise
 
     async def save_settings(self, given: Mapping[str, str]) -> None:
@@ -431,10 +434,17 @@ class BrokerNode:
         if task.cancelled() or task.exception() is None:
             return
         error = task.exception()
+        assert error is not None
         if isinstance(error, RefmqError):
             log.warning("%s: %s", task.get_name(), error)
+            self._end_if_flush_failed(error)
         elif not self.failure.done():
-            assert error is not None
+            self.failure.set_result(error)
+
+    def _end_if_flush_failed(self, error: RefmqError) -> None:
+        """After other errors the next turn may do better. After a failed flush no table can be written down any more,
+        and a broker that went on would refuse every request that needs one."""
+        if isinstance(error, FlushFailed) and not self.failure.done():
             self.failure.set_result(error)
 
     def connection(self, number: int) -> Connection | None:

@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from refmq.errors import DiskFailed, DiskFull, StoreInUse
+from refmq.errors import DiskFailed, DiskFull, FlushFailed, StoreInUse
 from refmq.model.disk import DiskFile, DiskUsage, FileInfo
 from refmq.model.ids import TimestampMs
 
@@ -218,7 +218,7 @@ class RealDisk:
 
     def _refuse_failed(self, path: str, operation: str) -> None:
         if path in self._failed:
-            raise DiskFailed(path, operation, self._failed[path])
+            raise FlushFailed(path, operation, self._failed[path])
 
     async def _in_thread(self, path: str, operation: str, work: Callable[[], None]) -> None:
         """Runs a flush in a thread. The failure is remembered there, even if nobody waits for it any more."""
@@ -229,7 +229,7 @@ class RealDisk:
             except OSError as error:
                 reason = error.strerror or str(error)
                 self._failed[path] = f"an earlier flush failed: {reason}"
-                raise DiskFailed(path, operation, reason) from error
+                raise FlushFailed(path, operation, reason) from error
 
         # Whoever stops waiting does not keep it from running: it may have a descriptor to close.
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, run))

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from refmq.errors import DiskFailed, DiskFull, StoreInUse
+from refmq.errors import DiskFailed, DiskFull, FlushFailed, StoreInUse
 from refmq.model.disk import DiskFile, DiskUsage, FileInfo
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import Choose, mildest
@@ -527,16 +527,16 @@ class SimulatedDisk:
                 case Fault.DISK_FULL:
                     raise DiskFull(what, kind, "no space left on device")
                 case Fault.FLUSH_FAILS:
-                    raise DiskFailed(what, kind, "input/output error")
+                    raise FlushFailed(what, kind, "input/output error")
 
     async def _flushing(self, kind: str, what: str, inode: _Inode | None) -> None:
         """The part of a flush that can fail, stay failed, and take time."""
         self._alive()
         if inode in self._failed:
-            raise DiskFailed(what, kind, self._failed[inode])
+            raise FlushFailed(what, kind, self._failed[inode])
         try:
             self._effect(kind, what)
-        except DiskFailed as error:
+        except FlushFailed as error:
             self._failed[inode] = f"an earlier flush failed: {error.reason}"
             raise
         if self._on_flush is not None:
