@@ -4,7 +4,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import queue
 import random
+import select
+import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -24,11 +28,27 @@ ESCAPES: dict[str, Callable[[], Any]] = {
     "time.time": lambda: time.time(),
     "time.monotonic": lambda: time.monotonic(),
     "time.sleep": lambda: time.sleep(0),
+    "time.perf_counter": lambda: time.perf_counter(),
+    "time.process_time": lambda: time.process_time(),
+    "time.clock_gettime": lambda: time.clock_gettime(time.CLOCK_REALTIME),
+    "time.gmtime": lambda: time.gmtime(),
+    "time.strftime": lambda: time.strftime("%H"),
+    "a wait for an event": lambda: threading.Event().wait(0.01),
+    "a wait for a queue": lambda: queue.Queue[int]().get(timeout=0.01),
+    "select": lambda: select.select([], [], [], 0),
+    "a file's existence": lambda: Path("/dev/null").exists(),
+    "the room on a disk": lambda: shutil.disk_usage("/"),
+    "the working directory": lambda: os.getcwd(),  # noqa: PTH109  # pathlib calls it as well
+    "a variable of the environment": lambda: os.getenv("HOME"),
+    "the number of processors": lambda: os.cpu_count(),
+    "a signal": lambda: signal.signal(signal.SIGUSR1, signal.SIG_DFL),
+    "the terminal": lambda: input(),
     "random.random": lambda: random.random(),
     "random.shuffle": lambda: random.shuffle([1, 2]),
     "an unseeded generator": lambda: random.Random(),
     "os.urandom": lambda: os.urandom(1),
     "uuid": lambda: uuid.uuid4(),
+    "a uuid by time": lambda: uuid.uuid1(),
     "a socket": lambda: socket.socket(),
     "a thread": lambda: threading.Thread(target=print).start(),
     "a file": lambda: Path("/dev/null").read_bytes(),
@@ -75,6 +95,8 @@ def test_what_is_allowed_stays_allowed(strict: bool, caplog: pytest.LogCaptureFi
     def reach() -> None:
         logging.getLogger("refmq.test").warning("said in simulated time")
         random.Random(5).random()
+        assert time.localtime(0).tm_hour == time.gmtime(0).tm_hour == 0
+        assert time.strftime("%Y", time.gmtime(0)) == "1970"
         threading.Lock().acquire()
         import colorsys  # noqa: F401  # a module that nobody has imported yet is read from a real file
 

@@ -6,7 +6,8 @@ clocks and sleeps, sockets, threads, processes, files, the operating system's ra
 
 | net     | when    | how                                    | catches                                          |
 |---------|---------|----------------------------------------|--------------------------------------------------|
-| patches | always  | functions of modules are replaced      | time.time, time.sleep, os.urandom, random.random |
+| patches | always  | functions of modules are replaced      | clocks, sleeps and waits, os.urandom, os.stat,   |
+|         |         |                                        | random.random, the environment, signals          |
 | audit   | always  | a `sys.addaudithook` of ours           | sockets, files, directories, subprocesses        |
 | profile | strict  | `sys.setprofile` sees every C function | all of the first, however it was imported, and   |
 |         |         |                                        | datetime.now, os.getpid, thread starts           |
@@ -20,13 +21,18 @@ business: the fence is for the thread of the loop only.
 
 from __future__ import annotations
 
+import builtins
 import datetime as dt
 import os
 import random
+import select
+import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
@@ -88,19 +94,37 @@ def _package(frame: FrameType) -> str:
     return "importlib" if name.startswith("importlib") else name.partition(".")[0]
 
 
+_LIBRARY: Final = os.path.dirname(threading.__file__)  # noqa: PTH120  # pathlib would itself go through the fence
+
+
+def _is_library(file: str) -> bool:
+    return file.startswith((_LIBRARY, "<frozen")) and "site-packages" not in file
+
+
 def _place() -> str:
     """File, line and function of the innermost frame that is not part of the fence or of the standard library."""
-    library = os.path.dirname(threading.__file__)  # noqa: PTH120  # pathlib would itself go through the fence
     fallback = "an unknown place"
     for frame in _frames(2):
         code = frame.f_code
         place = f"{code.co_filename}:{frame.f_lineno} ({code.co_qualname})"
         if frame.f_globals.get("__name__") in (__name__, "refmq.sim.loop"):
             continue
-        if not code.co_filename.startswith((library, "<frozen")) or "site-packages" in code.co_filename:
+        if not _is_library(code.co_filename):
             return place
         fallback = place
     return fallback
+
+
+def _is_permitted(depth: int) -> bool:
+    """Whether a call comes from the tools around a run, or from those that read sources, through whatever of the
+    standard library lies between."""
+    for frame in _frames(depth + 1):
+        package = _package(frame)
+        if package in OUTSIDERS or package in FILE_READERS:
+            return True
+        if not _is_library(frame.f_code.co_filename):
+            return False
+    return False
 
 
 class Guard:
@@ -122,11 +146,10 @@ class Guard:
         _install_audit_hook()
         thread = threading.get_ident()
         _active = (thread, self)
-        for owner, name, what, clock in _PATCHES:
-            original = getattr(owner, name)
-            stamp = None if clock is None else (lambda clock=clock: clock(wall_ms()))
-            self._patched.append((owner, name, original))
-            setattr(owner, name, self._fenced(original, what, thread, stamp))
+        for patch in _PATCHES:
+            original = getattr(patch.owner, patch.name)
+            self._patched.append((patch.owner, patch.name, original))
+            setattr(patch.owner, patch.name, self._fenced(original, patch, thread, wall_ms))
         self._patched.append((random.Random, "seed", random.Random.seed))
         random.Random.seed = self._seeded(random.Random.seed, thread)  # type: ignore[method-assign]  # put back on leaving
         if self.strict:
@@ -147,20 +170,18 @@ class Guard:
         self.note(escape)
         raise escape
 
-    def _fenced(self, original: Any, what: str, thread: int, stamp: Callable[[], Any] | None) -> Any:
+    def _fenced(self, original: Any, patch: Patch, thread: int, wall_ms: Callable[[], int]) -> Any:
         def fenced(*args: Any, **kwargs: Any) -> Any:
             if threading.get_ident() != thread:
                 return original(*args, **kwargs)
-            if args and original is _LOCALTIME:
-                return time.gmtime(
-                    *args
-                )  # a time that is given is no escape, and simulated machines stand in Greenwich
-            package = _package(sys._getframe(1))
-            if package in OUTSIDERS:
+            if patch.harmless_from is not None and len(args) >= patch.harmless_from:
+                # Simulated machines stand in Greenwich.
+                return (_GMTIME if original is _LOCALTIME else original)(*args, **kwargs)
+            if patch.stamp is not None and _package(sys._getframe(1)) in CLOCK_READERS:
+                return patch.stamp(wall_ms())
+            if _is_permitted(2):
                 return original(*args, **kwargs)
-            if stamp is not None and package in CLOCK_READERS:
-                return stamp()
-            return self.refuse(what, "a run may depend on nothing but its seed")
+            return self.refuse(patch.what, "a run may depend on nothing but its seed")
 
         return fenced
 
@@ -235,36 +256,53 @@ def _nanoseconds(wall_ms: int) -> int:
 
 
 _LOCALTIME: Final = time.localtime
+_GMTIME: Final = time.gmtime
 _GENERATOR_METHODS: Final = frozenset({"random", "getrandbits", "seed", "setstate"})
 _HIDDEN_GENERATOR: Final = getattr(random, "_inst", None)
 
 # The name under which threading keeps what Thread.start calls: the second one since CPython 3.13.
 _START_THREAD: Final = "_start_new_thread" if hasattr(threading, "_start_new_thread") else "_start_joinable_thread"
 
-_PATCHES: Final[list[tuple[Any, str, str, Callable[[int], Any] | None]]] = [
-    (time, "time", "time.time", _seconds),
-    (time, "time_ns", "time.time_ns", _nanoseconds),
-    (time, "monotonic", "time.monotonic", None),
-    (time, "monotonic_ns", "time.monotonic_ns", None),
-    (time, "sleep", "time.sleep", None),
-    (time, "localtime", "the time zone of the machine", None),
-    (os, "urandom", "os.urandom", None),
-    (random, "_urandom", "os.urandom", None),
-    (threading, _START_THREAD, "a thread", None),
-    *[
-        (random, name, f"random.{name}", None)
-        for name in (
-            "random",
-            "randrange",
-            "randint",
-            "choice",
-            "choices",
-            "sample",
-            "shuffle",
-            "uniform",
-            "getrandbits",
-        )
-    ],
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One function of a module that simulated code may not call."""
+
+    owner: Any
+    name: str
+    what: str
+    stamp: Callable[[int], Any] | None = None
+    """What those who may read the clock get instead: made from virtual milliseconds."""
+    harmless_from: int | None = None
+    """With so many arguments it depends on nothing but them: a time that is given is no escape."""
+
+
+def _patches(owner: Any, text: str, *names: str) -> list[Patch]:
+    """Functions of one module, as far as this Python has them."""
+    return [Patch(owner, name, text.format(name)) for name in names if hasattr(owner, name)]
+
+
+_PATCHES: Final = [
+    Patch(time, "time", "time.time", _seconds),
+    Patch(time, "time_ns", "time.time_ns", _nanoseconds),
+    *_patches(time, "time.{}", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep"),
+    *_patches(time, "time.{}", "process_time", "process_time_ns", "thread_time", "thread_time_ns"),
+    *_patches(time, "time.{}", "clock_gettime", "clock_gettime_ns"),
+    Patch(time, "localtime", "the time zone of the machine", harmless_from=1),
+    Patch(time, "gmtime", "time.gmtime", harmless_from=1),
+    Patch(time, "ctime", "time.ctime", harmless_from=1),
+    Patch(time, "asctime", "time.asctime", harmless_from=1),
+    Patch(time, "strftime", "time.strftime", harmless_from=2),
+    *_patches(os, "os.{}", "urandom", "stat", "lstat", "statvfs", "getcwd", "getenv", "cpu_count", "getloadavg"),
+    *_patches(random, "os.urandom", "_urandom"),
+    *_patches(uuid, "uuid.{}", "uuid1", "getnode"),
+    *_patches(random, "random.{}", "random", "randrange", "randint", "choice", "choices", "sample", "shuffle"),
+    *_patches(random, "random.{}", "uniform", "getrandbits"),
+    *_patches(threading, "a thread", _START_THREAD),
+    *_patches(threading.Condition, "a real wait (threading)", "wait"),
+    *_patches(select, "a real wait (select.{})", "select", "poll", "epoll"),
+    *_patches(signal, "signal.{}", "signal", "alarm", "setitimer"),
+    *_patches(builtins, "the terminal ({})", "input"),
 ]
 
 _FORBIDDEN: Final[dict[Any, str]] = {
@@ -274,8 +312,12 @@ _FORBIDDEN: Final[dict[Any, str]] = {
     time.monotonic_ns: "time.monotonic_ns",
     time.perf_counter: "time.perf_counter",
     time.perf_counter_ns: "time.perf_counter_ns",
+    time.process_time: "time.process_time",
+    time.thread_time: "time.thread_time",
+    time.clock_gettime: "time.clock_gettime",
     time.sleep: "time.sleep",
     os.urandom: "os.urandom",
     os.getpid: "os.getpid",
+    select.select: "a real wait (select.select)",
     getattr(threading, _START_THREAD): "a thread",
 }
