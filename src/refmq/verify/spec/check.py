@@ -47,7 +47,7 @@ def tlc_arguments(configuration: Configuration, options: RunOptions) -> list[str
     if configuration.role == "SIM":
         arguments += ["-simulate", f"num={configuration.walks}", "-depth", str(configuration.depth)]
         arguments += ["-seed", str(options.seed), "-aril", "0"]
-    elif configuration.properties:
+    else:
         arguments += ["-lncheck", "final"]  # temporal properties are looked at once, when the graph is complete
     if configuration.covers:
         arguments += ["-coverage", str(COVERAGE_INTERVAL_MINUTES)]

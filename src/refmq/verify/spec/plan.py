@@ -14,9 +14,7 @@ from pathlib import Path
 
 from refmq.verify.spec.catalogue import Configuration
 
-SHORT_RUN_S = (
-    6.0  # below this the optimising compiler of the JVM costs more than it gives (measured: 1.9 s against 1.0)
-)
+SHORT_RUN_S = 10.0  # below this the optimising compiler of the JVM costs more than it gives
 ROW = re.compile(r"\| `(\w+)` \|[^|]*\| ([\d,]+) \| (\d+) \| ([\d.]+) s \|")
 
 

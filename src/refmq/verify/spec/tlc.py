@@ -24,6 +24,7 @@ from refmq.errors import CheckFound, MissingTool, UsageError
 from refmq.tools.jdk import require_java
 from refmq.tools.tlc import JAR_VARIABLE, MAIN_CLASS, REMEDY, find_tlc_jar
 from refmq.verify.spec.archive import archive_options, archive_path, keep_archive
+from refmq.verify.spec.host import Hosts
 
 DEFAULT_HEAP = "2g"
 PROGRESS_CODE, STATS_CODE, DEPTH_CODE, COVERAGE_CODE = 2200, 2199, 2194, 2772
@@ -92,14 +93,13 @@ class Outcome:
     """What the run cost, whoever else was using the machine; 0 where the system does not tell."""
 
 
-@dataclass(frozen=True, slots=True)
 class Tlc:
     """A way to start TLC: `java`, or nothing when `main` is a program that finds its own."""
 
-    java: tuple[str, ...]
-    main: tuple[str, ...]
-    origin: str
-    runs: Runs = field(default_factory=lambda: Runs(), compare=False)
+    def __init__(self, java: tuple[str, ...], main: tuple[str, ...], origin: str) -> None:
+        self.java, self.main, self.origin = java, main, origin
+        self.runs = Runs()
+        self.hosts = Hosts(self.runs.start_with_input, (java[0], main[1]) if java else ())
 
     @property
     def archive(self) -> Path | None:
@@ -117,24 +117,33 @@ class Tlc:
     def threads(self, jobs: int) -> Iterator[ThreadPoolExecutor]:
         """Threads to run TLC in. Whoever leaves early (Ctrl-C, SIGTERM, a mistake) ends the runs that are under way:
         a Java machine that nobody waits for would go on for minutes."""
-        with ThreadPoolExecutor(max_workers=jobs) as pool:
-            try:
-                yield pool
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                self.runs.end()
-                raise
+        self.hosts.open()
+        try:
+            with ThreadPoolExecutor(max_workers=jobs) as pool:
+                try:
+                    yield pool
+                except BaseException:
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    self.runs.end()
+                    raise
+        finally:
+            self.hosts.close()
 
 
 class Runs:
-    """The processes of TLC that are under way."""
+    """The Java machines that are under way."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._processes: list[subprocess.Popen[str]] = []
         self._ended = False
 
-    def start(self, command: Sequence[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str]:
+    def start_with_input(self, command: Sequence[str], folder: Path) -> subprocess.Popen[str]:
+        return self.start(command, folder, dict(os.environ), subprocess.PIPE)
+
+    def start(
+        self, command: Sequence[str], folder: Path, environment: dict[str, str], stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[str]:
         with self._lock:
             if self._ended:
                 raise CheckFound("the runs of TLC were ended")
@@ -142,7 +151,7 @@ class Runs:
                 command,
                 cwd=folder,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -188,43 +197,41 @@ def run_tlc(
     timeout_s: float,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
-    """Run TLC on a module with a configuration. Its scratch files go to a temporary folder that is removed."""
+    """Run TLC on a module with a configuration. Its scratch files go to a temporary folder that is removed.
+
+    A short-lived run goes to a host where there is one; that changes how long it takes and nothing else.
+    """
     assert module.parent == config.parent, "TLC looks for the configuration beside the module"
     started = time.monotonic()
+    jvm = [
+        f"-Xmx{heap}",
+        "-Xss16m",  # deep recursive operators
+        "-XX:+UseSerialGC",  # the quickest to start; one worker leaves nothing for a parallel collector
+    ]
+    if short_lived:
+        jvm.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
+    library = os.pathsep.join(str(folder) for folder in (*folders, module.parent))
+    expired = threading.Event()
     with tempfile.TemporaryDirectory(prefix="refmq-tlc-") as scratch:
-        jvm = [
-            f"-Xmx{heap}",
-            "-Xss16m",  # deep recursive operators
-            "-XX:+UseSerialGC",  # the quickest to start; one worker leaves nothing for a parallel collector
-            f"-Djava.io.tmpdir={scratch}",
-            f"-DTLA-Library={os.pathsep.join(str(folder) for folder in (*folders, module.parent))}",
-        ]
-        jvm += archive_options(tlc.archive, Path(scratch))
-        if short_lived:
-            jvm.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
         own = ["-tool", "-metadir", scratch, "-checkpoint", "0", "-config", config.name, *arguments, str(module)]
-        process = tlc.start(jvm, own, Path(scratch))
-        expired = threading.Event()
-
-        def give_up() -> None:
-            expired.set()
-            process.kill()
-
-        timer = threading.Timer(timeout_s, give_up)
-        timer.daemon = True
-        timer.start()
-        try:
-            assert process.stdout is not None
-            outcome = read_output(process.stdout, on_progress)
-            code, cpu_seconds = wait_for(process)
-        finally:
-            timer.cancel()
-            process.kill()
-            process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-        if not expired.is_set():
-            keep_archive(tlc.archive, Path(scratch))
+        host = tlc.hosts.borrow(jvm) if short_lived else None
+        if host is not None:
+            run = host.begin(library, own)
+            try:
+                with given_up_after(timeout_s, host.process, expired):
+                    outcome = read_output(run.lines(), on_progress)
+            finally:
+                code, cpu_seconds = tlc.hosts.take_back(host, run, usable=not expired.is_set())
+        else:
+            jvm += [f"-Djava.io.tmpdir={scratch}", f"-DTLA-Library={library}"]
+            jvm += archive_options(tlc.archive, Path(scratch))
+            process = tlc.start(jvm, own, Path(scratch))
+            with process, given_up_after(timeout_s, process, expired):
+                assert process.stdout is not None
+                outcome = read_output(process.stdout, on_progress)
+                code, cpu_seconds = wait_for(process)
+            if not expired.is_set():
+                keep_archive(tlc.archive, Path(scratch))
     outcome.seconds, outcome.cpu_seconds = time.monotonic() - started, cpu_seconds
     if expired.is_set():
         outcome.found = Found.TIMEOUT
@@ -232,6 +239,27 @@ def run_tlc(
         outcome.found = Found.ERROR
         outcome.errors.append(f"TLC ended with code {code}")
     return outcome
+
+
+@contextmanager
+def given_up_after(timeout_s: float, process: subprocess.Popen[str], expired: threading.Event) -> Iterator[None]:
+    """Kill the process when the time is over, and when whoever waits for it leaves for another reason."""
+
+    def give_up() -> None:
+        expired.set()
+        process.kill()
+
+    timer = threading.Timer(timeout_s, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        timer.cancel()
+        timer.join()  # from here on it does not kill any more, so a host can be lent again
 
 
 def wait_for(process: subprocess.Popen[str]) -> tuple[int, float]:
