@@ -17,7 +17,7 @@ from refmq.tools.tlc import find_tlc_jar
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.tlc import find_tlc
 from refmq.verify.spec.traces import TraceAnswer, read_event, validate_events
-from tests.store.helpers import SMALL, at, message, new_disk, run
+from tests.store.helpers import SMALL, at, into, message, new_disk, run
 
 SPEC = Path(__file__).parent.parent.parent / "spec"
 CONFIG = replace(SMALL, log_file_bytes=1024, flush_mode=FlushMode.SYNC, page_bytes=128)
@@ -30,7 +30,7 @@ pytestmark = [
 
 def life(disk: SimulatedDisk, events: list[Event], begin: int, config: StoreConfig = CONFIG) -> ReferenceStore:
     """Some puts into two queues, some of them flushed and acknowledged, some dispatched."""
-    store = ReferenceStore(disk, config, emit=events.append)
+    store = ReferenceStore(disk, config, emit=into(events))
     run(store.start(at(begin)))
     for number in range(begin, begin + 4):
         body = b"m%d" % number * (1 + number % 3 * 30)

@@ -11,6 +11,7 @@ from refmq.model.step import Event
 from refmq.protocol.record import Record, decode_record
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import GetStatus, MessageToStore, PutResult, PutStatus, StoreConfig
+from refmq.store.parts import Emit
 from refmq.store.store import ReferenceStore
 
 T = TypeVar("T")
@@ -44,6 +45,11 @@ def new_disk(*, page_bytes: int = 512) -> SimulatedDisk:
     return SimulatedDisk(clock=lambda: NOW, page_bytes=page_bytes)
 
 
+def into(events: list[Event]) -> Emit:
+    """Keeps what a store emits, with names for the fields."""
+    return lambda fields: events.append(Event._make(fields))
+
+
 def message(
     topic: str = "TopicA",
     queue_id: int = 0,
@@ -62,7 +68,7 @@ def message(
 
 
 def started(disk: SimulatedDisk, config: StoreConfig = SMALL, events: list[Event] | None = None) -> ReferenceStore:
-    store = ReferenceStore(disk, config, emit=events.append if events is not None else None)
+    store = ReferenceStore(disk, config, emit=into(events) if events is not None else None)
     run(store.start(NOW))
     return store
 

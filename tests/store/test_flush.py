@@ -18,7 +18,7 @@ from refmq.store.flush import (
     log_flush_pages_due,
     queue_flush_pages_due,
 )
-from tests.store.helpers import BORN, HERE, NOW, SMALL, at, message, new_disk, put, put_many, run, started
+from tests.store.helpers import BORN, HERE, NOW, SMALL, at, into, message, new_disk, put, put_many, run, started
 
 CONFIG = StoreConfig()
 
@@ -78,7 +78,7 @@ def test_the_checkpoint_says_what_was_durable_before_its_flushes_began() -> None
     store = started(disk)
     put_many(store, 20)
     events: list[Event] = []
-    store.parts.emit = events.append
+    store.parts.emit = into(events)
     late: list[PutResult] = []
 
     async def put_meanwhile() -> None:

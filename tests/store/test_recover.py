@@ -13,7 +13,7 @@ from refmq.model.step import Event
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
 from refmq.store import OnDamage, PutStatus, ReferenceStore, StoreConfig
 from refmq.store.checkpoint import Checkpoint, encode_checkpoint, read_checkpoint
-from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, put_many, run, started
+from tests.store.helpers import NOW, SMALL, at, bodies, into, message, new_disk, put, put_many, run, started
 
 ALL = [b"%d" % number for number in range(100)]
 
@@ -296,7 +296,7 @@ def test_the_checkpoint_is_taken_back_before_anything_is_rebuilt() -> None:
 def test_recovery_tells_its_steps_in_order() -> None:
     events: list[Event] = []
     disk = killed_store(30)
-    store = ReferenceStore(disk, SMALL, emit=events.append)
+    store = ReferenceStore(disk, SMALL, emit=into(events))
     run(store.start(at(1000)))
     actions = list(dict.fromkeys(event.action for event in events))
     assert actions[:3] == ["StartStore", "ScanLog", "TruncateQueue"] or actions[:3] == [

@@ -10,7 +10,7 @@ from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
 from refmq.model.vocabulary import STORE_RECOVERY, By
 from refmq.store import ReferenceStore
-from tests.store.helpers import NOW, SMALL, at, message, new_disk, put, put_many, read_all, run
+from tests.store.helpers import NOW, SMALL, at, into, message, new_disk, put, put_many, read_all, run
 
 STEPS = {action.name: action for action in STORE_RECOVERY.actions if action.by is By.NODE}
 
@@ -28,7 +28,7 @@ def test_every_step_of_the_store_is_a_function_with_its_name() -> None:
 def test_a_life_of_a_store_is_told_in_the_words_of_the_vocabulary_and_uses_all_of_them() -> None:
     events: list[Event] = []
     disk = new_disk()
-    store = ReferenceStore(disk, SMALL, emit=events.append)
+    store = ReferenceStore(disk, SMALL, emit=into(events))
     run(store.start(NOW))
     for result in put_many(store, 100):
         store.ack_put(result)
@@ -36,7 +36,7 @@ def test_a_life_of_a_store_is_told_in_the_words_of_the_vocabulary_and_uses_all_o
     put(store, message(body=b"lost"), at(60_001))
     store.dispatch(10)
     read_all(store)
-    store = ReferenceStore(disk.after_process_crash(), SMALL, emit=events.append)
+    store = ReferenceStore(disk.after_process_crash(), SMALL, emit=into(events))
     run(store.start(at(70_000)))
     run(store.clean(TimestampMs(NOW + 80 * 3_600_000), 4))
     run(store.stop(at(80_000)))

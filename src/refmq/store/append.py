@@ -15,7 +15,7 @@ from zlib import crc32
 from refmq.errors import DiskFailed, DiskFull, WireError
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
-from refmq.model.step import Event, event_of
+from refmq.model.step import Event
 from refmq.protocol.record import (
     BLANK_HEADER_BYTES,
     HEADERS,
@@ -35,7 +35,7 @@ from refmq.protocol.record import (
 )
 from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
 from refmq.store.delay import SCHEDULE_TOPIC, redirect
-from refmq.store.parts import Parts
+from refmq.store.parts import Emit, Parts
 
 RECORD_EXTRA_BYTES_MAX: Final = 64 * 1024
 """What a record may have beside `message_bytes_max`: topic, properties and header. Java's number."""
@@ -118,7 +118,7 @@ def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -
         parts.queue_offsets[key] = queue_offset + 1
     fingerprint = crc32(unique_key(properties)) << 31 | crc & 0x7FFF_FFFF
     if parts.emit is not None:
-        parts.emit(event_of(("AppendMessage", "", topic, queue_id, physical_offset, queue_offset, fingerprint, size)))
+        parts.emit(("AppendMessage", "", topic, queue_id, physical_offset, queue_offset, fingerprint, size))
     return PutResult(
         PutStatus.PUT_OK,
         physical_offset,
@@ -209,16 +209,18 @@ def append_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> PutR
     )
 
 
-def ack_events(parts: Parts, result: PutResult, status: PutStatus) -> list[Event]:
+def emit_ack(parts: Parts, emit: Emit, result: PutResult, status: PutStatus) -> None:
     """What a trace says of an acknowledgement: one event for each message of a batch.
 
     Records that are still in the transient pool cannot be read back; such a batch is told by its first message.
     """
+    topic, queue_id = result.topic, result.queue_id
     first = (result.physical_offset, result.queue_offset, result.fingerprint)
     if result.count == 1:
-        return [event_of(("AckPut", "", result.topic, result.queue_id, *first, status))]
-    places = list(_places(parts, result)) or [first]
-    return [Event("AckPut", "", result.topic, result.queue_id, *place, status) for place in places]
+        emit(("AckPut", "", topic, queue_id, *first, status))
+        return
+    for physical_offset, queue_offset, fingerprint in list(_places(parts, result)) or [first]:
+        emit(("AckPut", "", topic, queue_id, physical_offset, queue_offset, fingerprint, status))
 
 
 def _places(parts: Parts, result: PutResult) -> Iterator[tuple[int, int, int]]:

@@ -16,7 +16,6 @@ from typing import Final
 
 from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.model.step import event_of
 from refmq.protocol.record import (
     BLANK_MAGIC,
     KEY_SEPARATOR,
@@ -174,17 +173,15 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
         return None
     if parts.emit is not None:
         parts.emit(
-            event_of(
-                (
-                    "DispatchMessage",
-                    "",
-                    record.topic,
-                    record.queue_id,
-                    record.physical_offset,
-                    record.queue_offset,
-                    record.tags_code,
-                    record.size,
-                )
+            (
+                "DispatchMessage",
+                "",
+                record.topic,
+                record.queue_id,
+                record.physical_offset,
+                record.queue_offset,
+                record.tags_code,
+                record.size,
             )
         )
     return Dispatched(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
-from refmq.model.step import Event
+from refmq.model.step import EventFields
 from refmq.store.api import FilterBitmap
 from refmq.store.commit_log import CommitLog
 from refmq.store.config import FlushMode, StoreConfig
@@ -16,7 +16,7 @@ from refmq.store.delay import DelayLevels
 from refmq.store.file_sequence import DirectoryNames
 from refmq.store.index import Index
 
-Emit = Callable[[Event], None]
+Emit = Callable[[EventFields], None]
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from refmq.store.api import (
     QueueUnit,
     RecoveryReport,
 )
-from refmq.store.append import Refused, ack_events, append_batch, append_message
+from refmq.store.append import Refused, append_batch, append_message, emit_ack
 from refmq.store.clean import Pressure, disk_pressure, expire_files, follow_log_min
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import FlushMode, StoreConfig
@@ -165,10 +165,8 @@ class ReferenceStore:
         must_wait = self.config.flush_mode is FlushMode.SYNC
         if self._failure is not None or (must_wait and self.flushed_to < result.durable_at):
             status = PutStatus.FLUSH_DISK_TIMEOUT
-        emit = self._emit
-        if emit is not None:
-            for event in ack_events(self.parts, result, status):
-                emit(event)
+        if self._emit is not None:
+            emit_ack(self.parts, self._emit, result, status)
         return status
 
     async def flush(self) -> PhysicalOffset:

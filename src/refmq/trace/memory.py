@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from refmq.model.step import Event
+from refmq.model.step import Event, EventFields
 from refmq.trace.record import BLOCK_RECORDS_MAX, RECORD_BYTES, Encoder, Outcome, Recorded, seal_block
 
 
@@ -20,8 +20,8 @@ class MemoryRecorder:
         self._clock_ns = clock_ns
         self._on_record = on_record
 
-    def record(self, event: Event, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
-        recorded = Recorded(event, self._clock_ns(), len(self.events), outcome, operation)
+    def record(self, event: EventFields, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
+        recorded = Recorded(Event._make(event), self._clock_ns(), len(self.events), outcome, operation)
         self.events.append(recorded)
         if self._on_record is not None:
             self._on_record(recorded)

@@ -83,7 +83,7 @@ from typing import Final, Protocol
 from zlib import crc32
 
 from refmq.errors import CorruptRecord
-from refmq.model.step import Event
+from refmq.model.step import Event, EventFields
 
 RECORD_BYTES: Final = 64
 VERSION: Final = 1
@@ -169,13 +169,13 @@ class Dropped:
 class Recorder(Protocol):
     """Where a node's steps go. Recording never fails, never waits and never changes what the node does."""
 
-    def record(self, event: Event, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None: ...
+    def record(self, event: EventFields, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None: ...
 
 
 class NoRecorder:
     """Records nothing: what a node has without `--trace`."""
 
-    def record(self, event: Event, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
+    def record(self, event: EventFields, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
         pass
 
 
@@ -219,7 +219,7 @@ class Encoder:
         """Whether the table might not take the three strings of another event."""
         return self.string_count > STRINGS_MAX - 3
 
-    def event(self, event: Event, at_ns: int, outcome: int = 0, operation: int = 0) -> bytes:
+    def event(self, event: EventFields, at_ns: int, outcome: int = 0, operation: int = 0) -> bytes:
         """The records of one event: itself, and before it the strings that it uses for the first time.
 
         `struct.error` when a number does not fit its field; the encoder is then as before.

@@ -30,7 +30,7 @@ from types import TracebackType
 from typing import BinaryIO, Final
 
 from refmq.errors import UsageError
-from refmq.model.step import Event
+from refmq.model.step import EventFields
 from refmq.trace.reader import SUFFIX
 from refmq.trace.record import (
     BLOCK_RECORDS_MAX,
@@ -117,7 +117,7 @@ class TraceWriter:
         self._file_bytes_max = file_bytes_max
         self._opener = opener
         self._encoder = Encoder(node, clock_ns())
-        self._queue: deque[tuple[Event, int, int, int]] = deque()
+        self._queue: deque[tuple[EventFields, int, int, int]] = deque()
         """Event, time, outcome, operation."""
         self._packing = threading.Lock()
         self._pages: deque[_Page] = deque()
@@ -149,7 +149,7 @@ class TraceWriter:
 
     # --- the node's thread ------------------------------------------------------------------------------------
 
-    def record(self, event: Event, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
+    def record(self, event: EventFields, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
         """Takes an event, whatever the disk does."""
         queue = self._queue
         queue.append((event, self._clock_ns(), outcome, operation))
@@ -213,7 +213,7 @@ class TraceWriter:
             if queue:
                 self._pack_slowly(*queue.popleft())
 
-    def _pack_slowly(self, event: Event, at_ns: int, outcome: int, operation: int) -> None:
+    def _pack_slowly(self, event: EventFields, at_ns: int, outcome: int, operation: int) -> None:
         """The same for an event with new strings, in need of another page, or with numbers that do not fit."""
         if self._has_ended or not self._has_room():
             self._refused_count += 1
