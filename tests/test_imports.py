@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "nameserver": VALUES | BYTES,
     "broker": VALUES | BYTES,
     "client": VALUES | BYTES,
-    "trace": VALUES | BYTES,
+    "trace": VALUES | BYTES | {"refmq_fast"},
     "tools": {"errors", "refmq_fast"},
     "net": VALUES | BYTES | ROLES | {"trace", "tools", "refmq_fast"},
     "sim": VALUES | BYTES | ROLES | {"trace", "net", "refmq_fast"},

@@ -4,7 +4,9 @@ The record layout (``refmq.trace.record``) is pure and may be imported from anyw
 files belong to the shells.
 
     record   the bytes: 64 per event, in checksummed blocks
-    writer   a node's recorder: rolled files, written by a thread
+    page     events packed in memory: in Python, or in C where that was built
+    writer   a node's recorder: pages, and the thread that writes them
+    files    rolled files: strings at their begin, whole blocks, what to do when writing fails
     memory   the same in memory, for the simulated world
     reader   reads files with the standard library alone
     columns  reads files as numpy arrays

@@ -77,6 +77,7 @@ A message is named by its fingerprint (`refmq.model.fingerprint`): two CRC-32s, 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
@@ -110,9 +111,9 @@ _FILE_HEAD: Final = struct.Struct("<8sHHIqq28x")
 _BLOCK_HEAD: Final = struct.Struct("<BxHIQ40xI")
 _STRING: Final = struct.Struct("<BBHI56s")
 _DROP: Final = struct.Struct("<BxHIqq40x")
-_CRC: Final = struct.Struct("<I")
+_U32: Final = struct.Struct("<I")
 assert _EVENT.size == _STRING.size == _DROP.size == RECORD_BYTES
-assert _FILE_HEAD.size == _BLOCK_HEAD.size == RECORD_BYTES - _CRC.size
+assert _FILE_HEAD.size == _BLOCK_HEAD.size == RECORD_BYTES - _U32.size
 
 COLUMNS: Final = (
     ("kind", "u1", 0),
@@ -187,27 +188,19 @@ class Encoder:
         self.life_ns = life_ns
         self.sequence = 0
         """Of the next event. Dropped events count too."""
-        self.file_number = -1
         self.string_count = 0
         self.strings: dict[str, int] = {}
         """The table: text -> number."""
 
     def begin_file(self, created_ns: int) -> bytes:
-        """The head of a new file with a table of its own. The caller writes the node's name into its first block."""
+        """The head of a first file with a table of its own. The caller writes the node's name into its first block."""
         self.begin_table()
-        return self.file_head(created_ns)
+        return encode_file_head(0, self.life_ns, created_ns)
 
-    def begin_table(self) -> dict[str, int]:
-        """Forgets all strings; the table that is filled from now on."""
+    def begin_table(self) -> None:
+        """Forgets all strings."""
         self.strings = {"": 0}
         self.string_count = 0
-        return self.strings
-
-    def file_head(self, created_ns: int) -> bytes:
-        """The head of the next file. It must open with the strings of the table, as far as they are used in it."""
-        self.file_number += 1
-        head = _FILE_HEAD.pack(MAGIC, VERSION, RECORD_BYTES, self.file_number, self.life_ns, created_ns)
-        return head + _CRC.pack(crc32(head))
 
     def node_name(self) -> bytes:
         """The record of the node's name, string number 1: the first record of every file."""
@@ -280,13 +273,40 @@ def _cut(data: bytes) -> bytes:
     return data[:STRING_BYTES_MAX].decode(errors="ignore").encode()
 
 
+def encode_file_head(file_number: int, life_ns: int, created_ns: int) -> bytes:
+    """The head of a file. Behind it come the strings of the table, as far as they are used in it."""
+    head = _FILE_HEAD.pack(MAGIC, VERSION, RECORD_BYTES, file_number, life_ns, created_ns)
+    return head + _U32.pack(crc32(head))
+
+
+def strings_in(records: bytes) -> Iterator[bytes]:
+    """The strings that are defined among some records, each with all of its pieces."""
+    kinds = records[::RECORD_BYTES]
+    first = kinds.find(KIND_STRING)
+    while first >= 0:
+        last = first
+        while unpack_string(records, last * RECORD_BYTES)[2]:
+            last += 1
+        yield records[first * RECORD_BYTES : (last + 1) * RECORD_BYTES]
+        first = kinds.find(KIND_STRING, last + 1)
+
+
+def first_sequence_in(records: bytes, least: int) -> int:
+    """The whole sequence number of the first event, or drop, among some records, which is not below `least`."""
+    for at in range(0, len(records), RECORD_BYTES):
+        if records[at] in (KIND_EVENT, KIND_DROP):
+            low = int.from_bytes(records[at + 4 : at + 8], "little")
+            return least + ((low - least) & 0xFFFF_FFFF)
+    return least
+
+
 def seal_block(records: bytes, number: int, first_sequence: int) -> bytes:
     """A block: its head and its records, to be written as one piece."""
     count, rest = divmod(len(records), RECORD_BYTES)
     assert rest == 0, "a block holds whole records"
     assert 0 < count <= BLOCK_RECORDS_MAX, f"a block of {count} records"
     head = _BLOCK_HEAD.pack(KIND_BLOCK, count, number, first_sequence, crc32(records))
-    return head + _CRC.pack(crc32(head)) + records
+    return head + _U32.pack(crc32(head)) + records
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +331,7 @@ def decode_file_head(data: bytes) -> FileHead:
     if record_size != RECORD_BYTES:
         raise CorruptRecord("record_size", 10, RECORD_BYTES, record_size)
     crc = crc32(data[: RECORD_BYTES - 4])
-    (stored,) = _CRC.unpack_from(data, RECORD_BYTES - 4)
+    (stored,) = _U32.unpack_from(data, RECORD_BYTES - 4)
     if crc != stored:
         raise CorruptRecord("crc", RECORD_BYTES - 4, f"{crc:#010x}", f"{stored:#010x}")
     return FileHead(version, file_number, life_ns, created_ns)
@@ -335,7 +355,7 @@ def decode_block_head(data: bytes, at: int) -> BlockHead:
     if kind != KIND_BLOCK:
         raise CorruptRecord("kind", at, f"{KIND_BLOCK:#04x}", f"{kind:#04x}")
     crc = crc32(data[at : at + RECORD_BYTES - 4])
-    (stored,) = _CRC.unpack_from(data, at + RECORD_BYTES - 4)
+    (stored,) = _U32.unpack_from(data, at + RECORD_BYTES - 4)
     if crc != stored:
         raise CorruptRecord("crc", at + RECORD_BYTES - 4, f"{crc:#010x}", f"{stored:#010x}")
     if not 0 < count <= BLOCK_RECORDS_MAX:

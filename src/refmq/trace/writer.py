@@ -1,56 +1,38 @@
-"""Writing traces: a node's events are packed into pages of memory, and a thread writes the pages to rolled files.
+"""Writing traces: a node's events are packed into pages of memory, and a thread writes the pages to files.
 
-    record() -> a short queue -> pack, a few dozen at once -> the last page -> thread: one block per write -> a file
+    record() -> pack -> the last page ... the oldest page -> thread: a block for each write -> files
 
-Recording reads the clock and appends to a queue. When enough events wait there they are packed, 64 bytes each: many at
-once, because a loop that is warm takes a third of the time. Recording never waits for a lock or for the disk and never
-raises. When all pages are in use events are dropped, and the next event that finds room is preceded by a record of how
-many are missing. When writing fails (a full or broken disk) what was being written is counted as dropped, and after
-`RETRY_S` a new file is begun. A trace that is lost costs a trace.
+Recording reads the clock and packs 64 bytes. It never waits for a lock or for the disk and never raises. While all
+pages wait for the disk events are dropped, and the next event that finds room is preceded by a record of how many are
+missing. When writing fails (a full or broken disk, a directory that is gone) what could not be written stays in its
+page, and after `RETRY_S` it is written to another file. A trace that is lost costs a trace.
 
-Who may touch what: `record` belongs to one thread, that of the node's loop. Whoever holds the lock `_packing` takes
-events from the queue and moves the end of the last page: the node's thread when many events wait (if the lock is taken
-it goes on without), the writer's thread for what is left over. The writer's thread writes what lies before a page's
-end, which never changes any more, and removes pages that are full and written. Strings keep their numbers for as long
-as the table lasts, so a file that is begun in between opens with all strings that came before.
+Who may touch what: `record` and `close` belong to one thread, that of the node's loop. It fills the last page, or adds
+one. The writer's thread writes what is finished in the oldest page, and removes it when it is full and written. Strings
+keep their numbers for as long as the table lasts, so a file that is begun in between opens with all strings that came
+before.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import re
-import struct
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Final
+from typing import Final
 
 from refmq.errors import UsageError
 from refmq.model.step import EventFields
-from refmq.trace.reader import SUFFIX
-from refmq.trace.record import (
-    BLOCK_RECORDS_MAX,
-    KIND_DROP,
-    KIND_EVENT,
-    RECORD_BYTES,
-    Dropped,
-    Encoder,
-    Outcome,
-    pack_event_into,
-    seal_block,
-    unpack_drop,
-)
+from refmq.trace.files import Opener, TraceFiles
+from refmq.trace.page import NewPage, Page, new_page
+from refmq.trace.record import KIND_EVENT, RECORD_BYTES, Dropped, Encoder, Outcome
 
 BUFFER_EVENTS_MAX: Final = 65_536
 """Events that may wait for the disk: 4 MiB of memory."""
-PACK_EVENTS: Final = 32
-"""So many events are packed at once."""
-QUEUE_EVENTS_MAX: Final = 8_192
-"""Events that may wait to be packed while the writer's thread does that and does not come to an end."""
 PAGES_MIN: Final = 4
 """In so many pages the memory is divided at least: one is filled while others wait."""
 PAGE_RECORDS_MAX: Final = 2_048
@@ -60,27 +42,31 @@ FLUSH_INTERVAL_S: Final = 0.2
 """How old an event is at most when it is handed to the operating system, on a disk that keeps up."""
 RETRY_S: Final = 5.0
 """After a failed write the disk is left alone for this long."""
-BLOCK_BYTES_MAX: Final = BLOCK_RECORDS_MAX * RECORD_BYTES
+SAY_INTERVAL_S: Final = 10.0
+"""Dropped events are worth a line in the log so often at most."""
+CLOSE_TIMEOUT_S: Final = 10.0
 
 log = logging.getLogger(__name__)
 
 
-class _Page:
-    """A piece of the trace in memory."""
+class _QueuedPage:
+    """A page that is filled, or waits to be written."""
 
-    __slots__ = ("data", "definitions", "end", "is_full", "opens_table", "written")
+    __slots__ = ("is_full", "opens_table", "page", "written")
 
-    def __init__(self, records: int, *, opens_table: bool) -> None:
-        self.data = bytearray(records * RECORD_BYTES)
-        self.end = 0
-        """Whatever lies before is finished."""
+    def __init__(self, page: Page, *, opens_table: bool) -> None:
+        self.page = page
         self.written = 0
+        """So many bytes of it are in a file."""
         self.is_full = False
         """Nothing more comes: the node fills another page."""
         self.opens_table = opens_table
         """The table of strings begins here, so a file has to begin as well."""
-        self.definitions: list[tuple[int, bytes]] = []
-        """Where strings were defined, and how."""
+
+
+def _pack_nothing(event: EventFields, at_ns: int, outcome: int, operation: int, /) -> bool:
+    """What packs while there is no room: everything takes the slow way."""
+    return False
 
 
 class TraceWriter:
@@ -94,79 +80,73 @@ class TraceWriter:
         clock_ns: Callable[[], int] = time.time_ns,
         buffer_events_max: int = BUFFER_EVENTS_MAX,
         file_bytes_max: int = FILE_BYTES_MAX,
-        opener: Callable[[Path], BinaryIO] = lambda path: path.open("xb", buffering=0),
+        opener: Opener = lambda path: path.open("xb", buffering=0),
+        new_page: NewPage = new_page,
     ) -> None:
         """Makes the directory, and fails here if it cannot: later nothing is allowed to fail."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"The trace directory {directory} cannot be made: {error.strerror}.") from error
+        if not os.access(directory, os.W_OK | os.X_OK):
+            raise UsageError(f"The trace directory {directory} cannot be written to.")
         self.directory = directory
-        self._refused_count = 0
-        """Events that found no room in a page."""
-        self._overflow_count = 0
-        """Events that found no room in the queue; counted by the node's thread alone."""
-        self._overflow_said = 0
-        self.lost_count = 0
-        """Events that could not be written."""
         self._clock_ns = clock_ns
         page_records = min(PAGE_RECORDS_MAX, buffer_events_max // PAGES_MIN, file_bytes_max // RECORD_BYTES)
         self._page_records = max(1, page_records)
         self._pages_max = max(1, buffer_events_max // self._page_records)
-        self._refused_now = 0
-        self._file_bytes_max = file_bytes_max
-        self._opener = opener
+        self._new_page = new_page
         self._encoder = Encoder(node, clock_ns())
-        self._queue: deque[tuple[EventFields, int, int, int]] = deque()
-        """Event, time, outcome, operation."""
-        self._packing = threading.Lock()
-        self._pages: deque[_Page] = deque()
-        self._page = _Page(0, opens_table=True)
-        """The one that is filled; the last one in `_pages` as soon as it has room for something."""
-        self._page.is_full = True
-        self._page_end = 0
+        self._files = TraceFiles(
+            directory, node, self._encoder.life_ns, clock_ns=clock_ns, file_bytes_max=file_bytes_max, opener=opener
+        )
+        self._missing_now = 0
+        """Events that were dropped and no page says to be missing yet."""
+        self._dropped_count = 0
+        self._undefined = b""
+        """The records of strings that have numbers and stand in no page yet."""
+        self._opens_table = False
+        """The next event needs a page with the present table."""
+        self._is_closed = False
+        self._pages: deque[_QueuedPage] = deque()
         self._begin_table()
+        self._page = self._add_page(sequence=0)
+        self._pack = self._page.page.pack
         self._wake = threading.Event()
-        self._closing = False
-        self._has_ended = False
-        """The thread is gone: what comes now is too late."""
-        self._output: BinaryIO | None = None
-        self._file_bytes = 0
-        self._block_number = 0
-        self._sequence = 0
-        """Of the first event that is not written."""
-        self._lost_now = 0
-        """Events before it that no file has or says to be missing yet."""
-        self._table: list[bytes] = []
-        """The records of all strings of the present table that were met so far."""
+        self._failure = ""
+        """Why nothing can be written, as long as that lasts."""
+        self._dropped_said = 0
+        self._silent_until_s = 0.0
+        self._lost_count = 0
+        """Events that were in pages to the end."""
         self._thread = threading.Thread(target=self._run, name=f"trace-{node}", daemon=True)
         self._thread.start()
 
     @property
     def dropped_count(self) -> int:
         """Events that are missing in the files, over the whole life."""
-        return self._refused_count + self._overflow_count + self.lost_count
+        return self._dropped_count + self._lost_count
 
     # --- the node's thread ------------------------------------------------------------------------------------
 
     def record(self, event: EventFields, outcome: Outcome = Outcome.STEP, operation: int = 0) -> None:
         """Takes an event, whatever the disk does."""
-        queue = self._queue
-        queue.append((event, self._clock_ns(), outcome, operation))
-        if len(queue) >= PACK_EVENTS and self._packing.acquire(blocking=False):
-            try:
-                self._pack()
-            finally:
-                self._packing.release()
-        if len(queue) > QUEUE_EVENTS_MAX:
-            queue.pop()
-            self._overflow_count += 1
+        at_ns = self._clock_ns()
+        if not self._pack(event, at_ns, outcome, operation):
+            self._record_slowly(event, at_ns, outcome, operation)
 
-    def close(self, timeout_s: float = 10.0) -> None:
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Writes what is waiting and ends the thread; gives up after `timeout_s` on a disk that hangs."""
-        self._closing = True
+        if not self._is_closed:
+            if self._missing_now:
+                self._turn_page()  # it may be one more than there should be, but it is the last
+                self._put_waiting(self._clock_ns())
+            self._is_closed = True
+            self._pack = _pack_nothing
         self._wake.set()
         self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            log.warning("the trace in %s has no end: it could not be written in %.0f s", self.directory, timeout_s)
 
     def __enter__(self) -> TraceWriter:
         return self
@@ -176,225 +156,123 @@ class TraceWriter:
     ) -> None:
         self.close()
 
-    # --- whoever holds the lock -------------------------------------------------------------------------------
-
-    def _pack(self) -> None:
-        """Packs the events of the queue into the page."""
-        queue, encoder = self._queue, self._encoder
-        while queue:
-            page, strings = self._page, encoder.strings
-            data, at, end, sequence = page.data, page.end, self._page_end, encoder.sequence
-            try:
-                while at < end and queue:
-                    (action, actor, subject, queue_id, a, b, c, d), at_ns, outcome, operation = queue[0]
-                    pack_event_into(
-                        data,
-                        at,
-                        KIND_EVENT,
-                        outcome,
-                        strings[action],
-                        sequence & 0xFFFF_FFFF,
-                        at_ns,
-                        a,
-                        b,
-                        c,
-                        d,
-                        strings[actor],
-                        strings[subject],
-                        queue_id,
-                        operation,
-                    )
-                    queue.popleft()
-                    at += RECORD_BYTES
-                    sequence += 1
-            except (KeyError, struct.error):
-                pass  # it is still in the queue, for the slow way
-            encoder.sequence, page.end = sequence, at
-            if queue:
-                self._pack_slowly(*queue.popleft())
-
-    def _pack_slowly(self, event: EventFields, at_ns: int, outcome: int, operation: int) -> None:
+    def _record_slowly(self, event: EventFields, at_ns: int, outcome: int, operation: int) -> None:
         """The same for an event with new strings, in need of another page, or with numbers that do not fit."""
-        if self._has_ended or not self._has_room():
-            self._refused_count += 1
-            self._refused_now += 1
+        if self._is_closed or (self._missing_now and not self._may_turn_page):
+            self._drop()
             return
-        self._say_refused()
         encoder = self._encoder
         if encoder.is_full:
-            self._page.is_full = True
             self._begin_table()
-        texts = [text for text in dict.fromkeys(event[:3]) if text not in encoder.strings]
-        definitions = b"".join([encoder.define(text) for text in texts])
-        try:
-            record = encoder.event(event, at_ns, outcome, operation)
-        except struct.error:
-            # A number that does not fit is a mistake of ours, but no reason to fail anything: it is dropped.
-            self.lost_count += 1
-            encoder.sequence += 1
-            record = encoder.drop(Dropped(1, encoder.sequence - 1, at_ns))
-        self._put(definitions, record)
+        for text in event[:3]:
+            if text not in encoder.strings:
+                self._undefined += encoder.define(text)
+        if self._opens_table or self._page.page.room < self._waiting_records + 1:
+            if not self._may_turn_page:
+                self._drop()
+                return
+            self._turn_page()
+        self._put_waiting(at_ns)
+        self._pack = self._page.page.pack
+        if not self._pack(event, at_ns, outcome, operation):
+            # A number that does not fit is a mistake of ours, but no reason to fail anything.
+            self._drop()
+            self._put_waiting(at_ns)
+
+    def _drop(self) -> None:
+        self._dropped_count += 1
+        self._missing_now += 1
+        self._pack = _pack_nothing  # the next event has to say first that this one is missing
 
     def _begin_table(self) -> None:
         """Strings are numbered anew; the first is the node's name."""
         self._encoder.begin_table()
-        self._page_end = 0
-        self._table_head = self._encoder.node_name()
+        self._undefined = self._encoder.node_name()
+        self._opens_table = True
 
-    def _has_room(self) -> bool:
-        """Whether there is a page to write into, or may be."""
-        return self._page.end < self._page_end or len(self._pages) < self._pages_max
+    @property
+    def _may_turn_page(self) -> bool:
+        return len(self._pages) < self._pages_max
 
-    def _put(self, definitions: bytes, record: bytes) -> None:
-        """Adds records to the page, or to a new one if they do not fit: those of strings stay with their event."""
-        opens_table, definitions = bool(self._table_head), self._table_head + definitions
-        self._table_head = b""
-        size = len(definitions) + len(record)
-        if self._page.end + size > self._page_end:
-            self._page.is_full = True
-            self._page = _Page(max(self._page_records, size // RECORD_BYTES), opens_table=opens_table)
-            self._page_end = len(self._page.data)
-            self._pages.append(self._page)
-        page, at = self._page, self._page.end
-        page.data[at : at + size] = definitions + record
-        if definitions:
-            page.definitions.append((at, definitions))
-        page.end = at + size
+    def _turn_page(self) -> None:
+        """Begins a page, and leaves the one before to the writer."""
+        before = self._page
+        self._page = self._add_page(before.page.sequence)
+        before.is_full = True
 
-    def _say_refused(self) -> None:
-        """The record of what was dropped comes before the next event."""
-        overflow = self._overflow_count
-        count = self._refused_now + overflow - self._overflow_said
-        self._refused_now, self._overflow_said = 0, overflow
-        if count:
-            self._encoder.sequence += count
-            dropped = Dropped(count, self._encoder.sequence - count, self._clock_ns())
-            self._put(b"", self._encoder.drop(dropped))
+    def _add_page(self, sequence: int) -> _QueuedPage:
+        """A page with room for whatever waits and an event."""
+        size_records = max(self._page_records, self._waiting_records + 1)
+        page = self._new_page(size_records, self._encoder.strings, sequence)
+        queued = _QueuedPage(page, opens_table=self._opens_table)
+        self._opens_table = False
+        self._pages.append(queued)
+        return queued
+
+    @property
+    def _waiting_records(self) -> int:
+        return bool(self._missing_now) + len(self._undefined) // RECORD_BYTES
+
+    def _put_waiting(self, at_ns: int) -> None:
+        """What has to stand before the next event: how many are missing, and new strings."""
+        page, records = self._page.page, self._undefined
+        if self._missing_now:
+            records = self._encoder.drop(Dropped(self._missing_now, page.sequence, at_ns)) + records
+        page.put(records, page.sequence + self._missing_now)
+        self._undefined, self._missing_now = b"", 0
 
     # --- the writer's thread ----------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while True:
-            closing = self._closing
-            with self._packing:
-                self._pack()
-                if closing:
-                    self._say_refused()
-                    self._has_ended = True
-                    self._page_end = 0
+            is_last = self._is_closed  # before the pages are looked at: then nothing comes any more
+            pause_s = FLUSH_INTERVAL_S
             try:
                 while self._write_page():
                     pass
-                if closing and self._lost_now:
-                    self._ready()
-                    self._write_block(b"")
             except OSError as error:
                 self._failed(error)
-                if not closing:
-                    self._rest(RETRY_S)
-            if closing:
-                self._close_file()
-                return
-            self._rest(FLUSH_INTERVAL_S)
-
-    def _rest(self, seconds: float) -> None:
-        """Waits, unless it is time to end."""
-        if not self._closing:
-            self._wake.wait(seconds)
+                pause_s = RETRY_S
+            self._say_dropped(at_once=is_last)
+            if is_last:
+                break
+            self._wake.wait(pause_s)
+        self._give_up()
+        self._files.close()
 
     def _write_page(self) -> bool:
-        """Writes what is new in the oldest page; whether there may be more."""
-        if not self._pages:
-            return False
-        page = self._pages[0]
-        is_full = page.is_full  # before its end is read: whatever comes later is then in another page
-        if page.end > page.written:
-            if page.opens_table and page.written == 0:
-                self._close_file()
-                self._table = []
-            self._ready()
-            self._write_part(page)
-        if is_full and page.written == page.end:
+        """Writes what is new in the oldest page; whether there is another one."""
+        queued = self._pages[0]
+        is_full = queued.is_full  # before it is read: whatever comes later is then in another page
+        records = queued.page.read(queued.written)
+        if records:
+            if queued.opens_table and queued.written == 0:
+                self._files.begin_table()
+            self._files.write(records)
+            queued.written += len(records)
+            if self._failure:
+                self._failure = ""
+                log.warning("the trace in %s is written again", self.directory)
+        if is_full:
             self._pages.popleft()
-            return True
-        return False
-
-    def _ready(self) -> None:
-        """There is a file, and it is not too long."""
-        if self._output is None or self._file_bytes > self._file_bytes_max:
-            self._close_file()
-            self._open_file()
-
-    def _write_part(self, page: _Page) -> None:
-        start, end = page.written, page.end
-        page.written = end  # if it cannot be written it is lost
-        part = bytes(memoryview(page.data)[start:end])
-        self._table += [records for at, records in page.definitions if start <= at < end]
-        try:
-            self._write_block(part)
-        except OSError:
-            self._lose(part)
-            raise
-        self._sequence += _count(part)[1]
-
-    def _write_block(self, records: bytes) -> None:
-        """Writes records, after the one that says what was lost before them."""
-        if self._lost_now:
-            first = self._sequence - self._lost_now
-            records = self._encoder.drop(Dropped(self._lost_now, first, self._clock_ns())) + records
-        self._write_all(seal_block(records, self._block_number, self._sequence))
-        self._block_number += 1
-        self._lost_now = 0
-
-    def _lose(self, part: bytes) -> None:
-        events, count = _count(part)
-        self.lost_count += events
-        self._lost_now += count
-        self._sequence += count
-
-    def _open_file(self) -> None:
-        """Begins a file, with all strings that may be used in it."""
-        head = self._encoder.file_head(self._clock_ns())
-        node = re.sub(r"[^A-Za-z0-9._-]", "_", self._encoder.node) or "node"
-        name = f"{node}-{self._encoder.life_ns}-{self._encoder.file_number:05}{SUFFIX}"
-        self._output = self._opener(self.directory / name)
-        self._file_bytes = self._block_number = 0
-        self._write_all(head)
-        block = b""
-        for records in [*self._table, b""]:
-            if block and (not records or len(block) + len(records) > BLOCK_BYTES_MAX):
-                self._write_all(seal_block(block, self._block_number, self._sequence))
-                self._block_number += 1
-                block = b""
-            block += records
-
-    def _write_all(self, data: bytes) -> None:
-        assert self._output is not None
-        view = memoryview(data)
-        while view:
-            written = self._output.write(view)
-            view = view[written:]
-        self._file_bytes += len(data)
+        return is_full
 
     def _failed(self, error: OSError) -> None:
-        """What was being written is lost, and the next block, in a new file, says how many events that were."""
-        log.warning("the trace in %s cannot be written, events are dropped: %s", self.directory, error)
-        self._close_file()
+        """What was to be written stays in its page."""
+        if self._failure != str(error):
+            self._failure = str(error)
+            log.warning("the trace in %s cannot be written, events are dropped soon: %s", self.directory, error)
 
-    def _close_file(self) -> None:
-        output, self._output = self._output, None
-        if output is not None:
-            with contextlib.suppress(OSError):  # whatever could be written is written; there is nobody to tell
-                output.close()
+    def _say_dropped(self, *, at_once: bool) -> None:
+        """Says from time to time that events are dropped, for as long as they are."""
+        dropped, now_s = self._dropped_count, time.monotonic()
+        if dropped > self._dropped_said and (at_once or now_s >= self._silent_until_s):
+            self._dropped_said, self._silent_until_s = dropped, now_s + SAY_INTERVAL_S
+            log.warning("the trace in %s is not complete: %d events were dropped so far", self.directory, dropped)
 
-
-def _count(records: bytes) -> tuple[int, int]:
-    """How many events a piece of a trace has, and how many sequence numbers it takes: drops take some as well."""
-    kinds = records[::RECORD_BYTES]
-    events = kinds.count(KIND_EVENT)
-    missing = 0
-    at = kinds.find(KIND_DROP)
-    while at >= 0:
-        missing += unpack_drop(records, at * RECORD_BYTES).count
-        at = kinds.find(KIND_DROP, at + 1)
-    return events, events + missing
+    def _give_up(self) -> None:
+        """Counts what could not be written to the end."""
+        for queued in self._pages:
+            self._lost_count += queued.page.read(queued.written)[::RECORD_BYTES].count(KIND_EVENT)
+        if self._lost_count:
+            log.warning("the trace in %s ends early: %d events are lost", self.directory, self._lost_count)

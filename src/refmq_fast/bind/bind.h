@@ -1,4 +1,4 @@
-/* What each file in bind/ offers to module.c: a function that adds its subject's functions to the module.
+/* What each file in bind/ offers to module.c: a function that adds what it has to the module.
  * Each returns 0, or -1 with a Python exception set. */
 #ifndef RMQ_BIND_BIND_H
 #define RMQ_BIND_BIND_H
@@ -6,6 +6,15 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+/* Locks of objects, for interpreters without a GIL. They came with Python 3.13; before, the GIL is the lock. */
+#if PY_VERSION_HEX < 0x030D0000
+#define Py_BEGIN_CRITICAL_SECTION(object) {
+#define Py_END_CRITICAL_SECTION() }
+#define Py_BEGIN_CRITICAL_SECTION2(first, second) {
+#define Py_END_CRITICAL_SECTION2() }
+#endif
+
 int rmq_bind_crc32(PyObject *module);
+int rmq_bind_trace(PyObject *module);
 
 #endif

@@ -10,4 +10,23 @@ static inline uint32_t rmq_load_le32(const uint8_t *from)
     return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
 }
 
+/* Writes a number, little-endian, to the two, four or eight bytes at `to`. Compilers turn each into one store. */
+static inline void rmq_store_le16(uint8_t *to, uint16_t value)
+{
+    to[0] = (uint8_t)(value & 0xffu);
+    to[1] = (uint8_t)(value >> 8);
+}
+
+static inline void rmq_store_le32(uint8_t *to, uint32_t value)
+{
+    rmq_store_le16(to, (uint16_t)(value & 0xffffu));
+    rmq_store_le16(to + 2, (uint16_t)(value >> 16));
+}
+
+static inline void rmq_store_le64(uint8_t *to, uint64_t value)
+{
+    rmq_store_le32(to, (uint32_t)(value & 0xffffffffu));
+    rmq_store_le32(to + 4, (uint32_t)(value >> 32));
+}
+
 #endif
