@@ -21,7 +21,7 @@ from refmq.errors import RefmqError, RequestTimedOut
 from refmq.net.client import Client, no_requests
 from refmq.net.connection import Connection
 from refmq.protocol import fastjson
-from refmq.protocol.codes import RequestCode
+from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request
 from refmq.protocol.headers.pull import PullSysFlag
 from refmq.protocol.record import (
@@ -161,8 +161,12 @@ class Side:
         _, group, topic, queue, expression, kind, properties = step
         edge, _ = self._command(("edge", RequestCode.GET_MAX_OFFSET, topic, queue))
         end = int((await self.ask(edge)).fields["offset"])
+        at_once = ("pull", 11, group, topic, queue, end, 32, int(PullSysFlag.SUBSCRIPTION), expression, kind, 0)
+        answer = await self.take(at_once)
+        if answer["code"] != ResponseCode.PULL_NOT_FOUND:
+            return answer  # it would not wait, and whether it comes before the message is a matter of luck
         flag = PullSysFlag.SUBSCRIPTION | PullSysFlag.SUSPEND
-        pull, _ = self._command(("pull", 11, group, topic, queue, end, 32, int(flag), expression, kind, 0))
+        pull, _ = self._command((*at_once[:7], int(flag), *at_once[8:]))
         fields = {**pull.fields, "suspendTimeoutMillis": "20000"}
         waiting = asyncio.ensure_future(self.ask(request(pull.code, fields), PULLING_CLIENT))
         await asyncio.sleep(PARKED_S)  # a pull that comes later finds the message at once and gets the same answer
@@ -297,16 +301,18 @@ class Side:
         return {"consumerGroup": self.group(group), "topic": self.topic(topic), "queueId": queue}
 
     def _send_fields(
-        self, topic: int, queue: int, properties: Mapping[str, str], options: dict[str, Any]
+        self, topic: int, queue: int, properties: Mapping[str, str | int], options: dict[str, Any]
     ) -> dict[str, Any]:
-        stored = {"UNIQ_KEY": f"U{self.number}-{len(self.sent)}", **properties}
+        # A number stands for a text of that length: nobody wants to read 33,000 letters in a history.
+        texts = {name: "y" * value if isinstance(value, int) else value for name, value in properties.items()}
+        stored = {"UNIQ_KEY": f"U{self.number}-{len(self.sent)}", **texts}
         return {
             "a": self.group(0), "b": self.topic(topic), "c": "TBW102", "d": 3, "e": queue, "f": 0,
             "g": 1_700_000_000_000, "h": 7, "i": join_properties(stored), "j": 0, "k": False, "m": False, **options,
         }  # fmt: skip
 
     def _send(
-        self, code: int, topic: int, queue: int, properties: dict[str, str], length: int, options: dict[str, Any]
+        self, code: int, topic: int, queue: int, properties: dict[str, str | int], length: int, options: dict[str, Any]
     ) -> RemotingCommand:
         fields = self._send_fields(topic, queue, properties, options)
         if code in LONG_NAMES:

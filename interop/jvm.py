@@ -22,6 +22,7 @@ from interop.rocketmq import Clients, make_home
 from refmq.errors import RefmqError
 
 CALL_TIMEOUT_S = 60.0
+SHUTDOWN_TIMEOUT_S = 240.0  # a Java client waits up to 90 s for each of its service threads
 EVENT_TIMEOUT_S = 90.0
 START_TIMEOUT_S = 60.0
 
@@ -197,7 +198,7 @@ class Remote:
         }
 
     def close(self) -> None:
-        self.jvm.run("forget", name=self.name)
+        self.jvm.run("forget", SHUTDOWN_TIMEOUT_S, name=self.name)
 
     def __enter__(self) -> Self:
         return self

@@ -12,11 +12,14 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections import Counter
 from typing import Any
 
 from rocketmq.client import Message, MessageModel, Producer, PullConsumer, PushConsumer
 from rocketmq.ffi import _CMessageQueue, _CPullStatus, dll
+
+ROUTE_TIMEOUT_S = 30.0
 
 output = threading.Lock()
 named: dict[str, Any] = {}
@@ -87,7 +90,19 @@ def send(command: dict[str, Any]) -> dict[str, Any]:
                 raise result
             return described(result)
         case _:
-            return described(producer.send_sync(made))
+            return described(send_when_there_is_a_route(producer, made))
+
+
+def send_when_there_is_a_route(producer: Any, made: Any) -> Any:
+    """The client asks the nameserver once for each send and gives up when the answer is late, on a busy machine too."""
+    until = time.monotonic() + ROUTE_TIMEOUT_S
+    while True:
+        try:
+            return producer.send_sync(made)
+        except Exception as error:
+            if "No route info of this topic" not in str(error) or time.monotonic() > until:
+                raise
+            time.sleep(0.2)
 
 
 def send_batch(command: dict[str, Any]) -> dict[str, Any]:

@@ -126,6 +126,46 @@ def running_cluster(folder: Path, *, real: bool, masters: int = 1) -> Iterator[C
                 broker.stop()
 
 
+def languages(*names: str) -> pytest.MarkDecorator:
+    """Runs a case with the client of each language."""
+    both = [pytest.param(name, name, id=name) for name in names]
+    return pytest.mark.parametrize(("language", "client"), both, indirect=["client"])
+
+
+class Fixtures:
+    """The fixtures `cluster` and `client` of a file: one cluster, and one process for each language, which is started
+    when it is first wanted and kept for the next case. A file takes them as its own:
+
+        fixtures = Fixtures("unusual", masters=2)
+        cluster, drivers, client = fixtures.cluster, fixtures.drivers, fixtures.client
+    """
+
+    def __init__(self, name: str, *, masters: int = 1) -> None:
+        @pytest.fixture(scope="module")
+        def cluster(folder: Path, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+            real = pytestconfig.getoption("--broker") == "real"
+            with running_cluster(folder / name, real=real, masters=masters) as started:
+                yield started
+
+        @pytest.fixture(scope="module")
+        def drivers(cluster: Cluster) -> Iterator[dict[str, Driver]]:
+            started: dict[str, Driver] = {}
+            yield started
+            for one in started.values():
+                one.stop()
+
+        @pytest.fixture
+        def client(
+            request: pytest.FixtureRequest, folder: Path, cluster: Cluster, drivers: dict[str, Driver]
+        ) -> Driver:
+            language = request.param
+            if language not in drivers:
+                drivers[language] = driver(language, folder / f"{name}-drivers", cluster)
+            return drivers[language]
+
+        self.cluster, self.drivers, self.client = cluster, drivers, client
+
+
 def driver(language: str, folder: Path, cluster: Cluster) -> Driver:
     """A driver of a language; the test is skipped with one line where its client cannot be had."""
     try:

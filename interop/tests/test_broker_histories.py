@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from interop.ours import OurBroker, OurNameserver
 from interop.rocketmq import Broker
 
 NUMBERS = itertools.count(1)
+HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 TIMEOUT_S = 60.0
 
 topics = st.integers(0, 3)
@@ -38,7 +40,7 @@ special_properties = st.sampled_from(
         (("TRAN_MSG", "true"), ("PGROUP", "p")),
         (("CLUSTER", "elsewhere"),),
         (("TAGS", ""),),
-        (("x", "y" * 33_000),),
+        (("x", 33_000),),
     ]
 )
 expressions = st.sampled_from(
@@ -202,7 +204,13 @@ def nameservers(folder: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def real_broker(folder: Path, nameservers: tuple[str, str]) -> Iterator[str]:
-    with Broker(folder / "histories-real", nameservers[0], settings=SETTINGS) as real:
+    real = Broker(folder / "histories-real", nameservers[0], settings=SETTINGS)
+    # The first round of checks makes this topic, and there is none in an hour. Until it is known, 4.9.7 deletes its
+    # queue with any other topic.
+    known = {"topicConfigTable": {HALF_TOPIC: {"topicName": HALF_TOPIC, "readQueueNums": 1, "writeQueueNums": 1}}}
+    (real.store / "config").mkdir(parents=True)
+    (real.store / "config" / "topics.json").write_text(json.dumps(known))
+    with real:
         yield real.address
 
 

@@ -9,7 +9,6 @@ None of the three speaks TLS. Only Go has real batches, transactions, request-re
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ import pytest
 from interop.drivers import Driver
 from interop.ours import ask
 from interop.processes import wait_until
-from interop.tests.other_clients import Cluster, driver, running_cluster
+from interop.tests.other_clients import Cluster, Fixtures, driver, languages
 from refmq.errors import RefmqError
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request
@@ -29,33 +28,8 @@ SEND_OK = {"go": 0, "node": "SEND_OK", "cpp": 0}
 SETTLE_S = 30.0
 
 
-@pytest.fixture(scope="module")
-def cluster(folder: Path, pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    real = pytestconfig.getoption("--broker") == "real"
-    with running_cluster(folder / "other-clients", real=real) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def drivers(folder: Path, cluster: Cluster) -> Iterator[dict[str, Driver]]:
-    """One process for each language, started when it is first wanted and kept for the next case."""
-    started: dict[str, Driver] = {}
-    yield started
-    for one in started.values():
-        one.stop()
-
-
-@pytest.fixture
-def client(request: pytest.FixtureRequest, folder: Path, cluster: Cluster, drivers: dict[str, Driver]) -> Driver:
-    language = request.param
-    if language not in drivers:
-        drivers[language] = driver(language, folder / "drivers", cluster)
-    return drivers[language]
-
-
-def languages(*names: str) -> pytest.MarkDecorator:
-    both = [pytest.param(name, name, id=name) for name in names]
-    return pytest.mark.parametrize(("language", "client"), both, indirect=["client"])
+fixtures = Fixtures("other-clients")
+cluster, drivers, client = fixtures.cluster, fixtures.drivers, fixtures.client
 
 
 class Names:
