@@ -306,3 +306,30 @@ def test_no_power_loss_takes_flushed_bytes_or_invents_others(
     content = disk.after_power_loss(scripted(choices)).contents()["a"]
     for start in range(0, 130, PAGE):
         assert content[start : start + PAGE] in {version[start : start + PAGE] for version in versions}
+
+
+def test_a_file_that_is_used_after_it_was_closed_is_noticed() -> None:
+    disk = small_disk()
+    file = disk.create("a", PAGE)
+    other = disk.open("a")
+    opened = [disk.open_paths]
+    file.close()
+    opened.append(disk.open_paths)
+    for use in (lambda: file.read(0, 1), lambda: file.write(0, b"x"), file.data_end):
+        with pytest.raises(AssertionError, match="after it was closed"):
+            use()
+    with pytest.raises(AssertionError, match="after it was closed"):
+        asyncio.run(file.flush())
+    other.write(0, b"x")
+    other.close()
+    assert [*opened, disk.open_paths] == [("a", "a"), ("a",), ()]
+
+
+def test_a_disk_knows_which_locks_its_process_holds() -> None:
+    disk = small_disk()
+    lock = disk.lock("lock")
+    held = [disk.held_locks]
+    lock.release()
+    assert [*held, disk.held_locks, disk.open_paths] == [("lock",), (), ()]
+    disk.kill()
+    assert not disk.is_alive

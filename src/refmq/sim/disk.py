@@ -256,6 +256,7 @@ class SimulatedDisk:
         self._failed: dict[_Inode | None, str] = {}
         self._dead: SimulatedCrash | None = None
         self._held: set[str] = set()
+        self._open_files: set[_SimulatedFile] = set()
         self.operations = 0
         """How many effects this process has had. The next effect is number `operations`."""
         self.recent: deque[str] = deque(maxlen=OPERATIONS_REMEMBERED)
@@ -373,6 +374,21 @@ class SimulatedDisk:
             if path is not None
         )
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process of this disk lives."""
+        return self._dead is None
+
+    @property
+    def open_paths(self) -> tuple[str, ...]:
+        """The files that this process has opened and not closed; once for each time it has opened them."""
+        return tuple(sorted(file.path for file in self._open_files))
+
+    @property
+    def held_locks(self) -> tuple[str, ...]:
+        """The locks that this process holds."""
+        return tuple(sorted(self._held))
+
     def _next(self, medium: _Medium, choose: Choose | None) -> SimulatedDisk:
         disk = SimulatedDisk(
             clock=self._clock, choose=choose or self._choose, on_flush=self._on_flush, on_effect=self._on_effect
@@ -473,7 +489,7 @@ class SimulatedDisk:
         if path in self._medium.locked:
             raise StoreInUse(path, "lock", "another process holds it")
         if path not in self._medium.names:
-            self.create(path, len(LOCK_TEXT))
+            self.create(path, len(LOCK_TEXT)).close()
         inode = self._inode(path, "lock")
         self._effect("write", path)
         inode.size_bytes = max(inode.size_bytes, len(LOCK_TEXT))
@@ -552,6 +568,7 @@ class _SimulatedFile:
         self._inode = inode
         self._writable = writable
         self._path = path
+        disk._open_files.add(self)
 
     @property
     def path(self) -> str:
@@ -561,14 +578,18 @@ class _SimulatedFile:
     def size_bytes(self) -> int:
         return self._inode.size_bytes
 
-    def read(self, position: int, length: int) -> bytes:
+    def _usable(self) -> None:
         self._disk._alive()
+        assert self in self._disk._open_files, f"{self._path} is used after it was closed"
+
+    def read(self, position: int, length: int) -> bytes:
+        self._usable()
         assert 0 <= position <= position + length <= self._inode.size_bytes, "read outside the file"
         return self._inode.read(position, length)
 
     def write(self, position: int, data: bytes) -> None:
         disk = self._disk
-        disk._alive()
+        self._usable()
         assert self._writable, f"{self._path} was opened for reading"
         assert 0 <= position <= position + len(data) <= self._inode.size_bytes, "write outside the file"
         try:
@@ -583,11 +604,12 @@ class _SimulatedFile:
         self._inode.modified_ms = disk._clock()
 
     def data_end(self) -> int:
-        self._disk._alive()
+        self._usable()
         return min(self._inode.size_bytes, (max(self._inode.pages, default=-1) + 1) * self._inode.page_bytes)
 
     async def flush(self, start: int = 0, end: int | None = None) -> None:
         inode = self._inode
+        self._usable()
         end = inode.size_bytes if end is None else end
         assert 0 <= start <= end <= inode.size_bytes, "flush outside the file"
         first, last = start // inode.page_bytes, -(-end // inode.page_bytes)
@@ -602,7 +624,7 @@ class _SimulatedFile:
         inode.durable_modified_ms = modified_ms
 
     def close(self) -> None:
-        pass
+        self._disk._open_files.discard(self)
 
 
 class _SimulatedLock:
