@@ -84,7 +84,6 @@ def test_an_empty_slave_begins_at_the_start_of_any_file() -> None:
     slave = started(new_disk())
     with pytest.raises(UsageError):
         slave.append_log(LogPiece(PhysicalOffset(4097), b"x"))
-    slave = started(new_disk())
     store = started(new_disk())
     put_many(store, 60)
     piece = store.read_log(PhysicalOffset(4096), 10**6)

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from refmq.errors import CorruptRecord
-from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.sim.disk import Fault
-from refmq.store import Dispatched, FlushMode, LogPiece, PutStatus, StoreConfig
+from refmq.store import Dispatched, FlushMode, LogPiece, OnDamage, PutStatus, StoreConfig
 from refmq.store.delay import DelayLevels
 from refmq.store.dispatch import READ_BYTES, read_record, tags_code_of
 from tests.protocol.test_record import GOLDEN
@@ -120,6 +120,23 @@ def test_a_record_that_names_no_queue_is_reported() -> None:
     store.append_log(LogPiece(PhysicalOffset(0), bytes(data)))
     with pytest.raises(CorruptRecord, match="topic"):
         store.dispatch(1)
+
+
+@pytest.mark.parametrize("on_damage", OnDamage)
+def test_a_queue_offset_that_cannot_be_does_not_fill_the_disk(on_damage: OnDamage) -> None:
+    store = started(new_disk(), replace(SMALL, on_damage=on_damage))
+    put(store, message())
+    second, third = put(store, message()), put(store, message())
+    store.parts.log.files.write(second.physical_offset + 21, b"\x01")
+    assert len(store.dispatch(1)) == 1
+    if on_damage is OnDamage.REFUSE:
+        with pytest.raises(CorruptRecord, match="queue offset"):
+            store.dispatch(10)
+        assert store.dispatched_to == second.physical_offset
+        return
+    assert [each.queue_offset for each in store.dispatch(10)] == [1, 2]
+    units = store.units("TopicA", 0, QueueOffset(0), 10)
+    assert [unit.physical_offset for unit in units] == [0, second.physical_offset, third.physical_offset]
 
 
 def test_the_switch_dispatches_before_the_flush_as_java_does() -> None:

@@ -69,6 +69,9 @@ def test_an_unused_file_behind_a_full_one_is_where_the_log_goes_on() -> None:
         (188, b"\xff", "topic length"),
         (195, b"\x80\0", "properties length"),
         (199, b"\0", "properties"),
+        (12, b"\xff", "queue"),
+        (20, b"\xff", "queue"),
+        (190, b"/", "topic"),
     ],
 )
 def test_the_scan_stops_at_what_is_no_record_and_says_why(at_byte: int, data: bytes, field: str) -> None:

@@ -34,6 +34,7 @@ from refmq.protocol.record import (
     message_id,
 )
 from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
+from refmq.store.consume_queue import is_storable_topic
 from refmq.store.delay import SCHEDULE_TOPIC, redirect
 from refmq.store.parts import Emit, Parts
 
@@ -50,11 +51,6 @@ class Refused(Exception):
     def __init__(self, status: PutStatus) -> None:
         super().__init__(status)
         self.status = status
-
-
-def is_storable_topic(topic: str) -> bool:
-    """Whether a topic can be the name of a directory. The broker's rule is stricter; this one protects the disk."""
-    return topic not in ("", ".", "..") and "/" not in topic and "\0" not in topic
 
 
 def unique_key(properties: bytes) -> bytes:

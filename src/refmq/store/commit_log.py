@@ -155,9 +155,9 @@ class CommitLog:
     def append_raw(self, position: PhysicalOffset, data: bytes) -> None:
         """A slave's append: bytes of the master's log. They never cross a file."""
         if not self.files.bases and self.wrote == 0:
-            self.files.add_file(self.files.base_of(position))
-            if position != self.files.wrote:
+            if position != self.files.base_of(position) or position < 0:
                 raise UsageError(f"an empty log begins at the start of a file, not at {position}")
+            self.files.add_file(position)
         if position != self.wrote:
             raise UsageError(f"the log ends at {self.wrote}, bytes for {position} cannot be appended")
         if position == self.files.limit:

@@ -38,6 +38,11 @@ FILL_UNITS: Final = 50_000
 """Blank units written at once: 1 MB."""
 
 
+def is_storable_topic(topic: str) -> bool:
+    """Whether a topic can be the name of a directory. The broker's rule is stricter; this one protects the disk."""
+    return topic not in ("", ".", "..") and "/" not in topic and "\0" not in topic
+
+
 class ConsumeQueue:
     """One queue. `end` is its max offset; what is before `min_offset` is not readable any more."""
 

@@ -11,7 +11,7 @@ Dispatching is idempotent, so a recovery may begin at any record before the firs
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from refmq.errors import CorruptRecord
@@ -32,7 +32,8 @@ from refmq.protocol.record import (
     string_hash,
 )
 from refmq.store.api import Dispatched
-from refmq.store.append import is_storable_topic
+from refmq.store.config import OnDamage
+from refmq.store.consume_queue import is_storable_topic
 from refmq.store.delay import PROPERTY_DELAY, SCHEDULE_TOPIC, DelayLevels
 from refmq.store.parts import Parts
 
@@ -149,6 +150,7 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
     """
     queued = record.transaction in _QUEUED
     if queued:
+        record = _with_possible_offset(parts, record)
         if not is_storable_topic(record.topic) or record.queue_id < 0 or record.queue_offset < 0:
             raise CorruptRecord("topic", record.physical_offset, "the name of a queue", f"{record.topic!r}")
         key = (record.topic, record.queue_id)
@@ -194,6 +196,23 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
         TimestampMs(record.store_ms),
         record.properties,
     )
+
+
+def _with_possible_offset(parts: Parts, record: RecordToDispatch) -> RecordToDispatch:
+    """The same record, unless it says that it is so far behind the end of its queue that the log before it cannot hold
+    as many messages. Nothing protects the offset in a record; filling such a gap would fill the disk.
+
+    Raises `CorruptRecord`; where damage is handled as 4.9.8 does, the record gets the next place of its queue.
+    """
+    queue = parts.queues.get((record.topic, record.queue_id))
+    if queue is None or not queue.files.bases:
+        return record  # a queue may begin anywhere: nothing is filled but a part of its first file
+    possible = queue.end + record.physical_offset // RECORD_BYTES_MIN
+    if record.queue_offset <= possible:
+        return record
+    if parts.config.on_damage is OnDamage.CUT:
+        return replace(record, queue_offset=int(queue.end))
+    raise CorruptRecord("queue offset", record.physical_offset + 20, f"at most {possible}", record.queue_offset)
 
 
 def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple[Dispatched, ...]:

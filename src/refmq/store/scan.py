@@ -1,11 +1,11 @@
 """Reading the log from a record boundary to the first bytes that are no record: where the log ends.
 
 What is checked of every record: magic, that its physical offset is where it stands, that its total size is the sum of
-its parts and fits the file, and the CRC of its body. The CRC covers nothing but the body, so two more things are looked
-at, because what was not written reads as zeros. A write that a crash interrupted ends early: a record whose last text
-ends with a zero byte is torn. A page that a power failure took is all zeros: so is a record whose topic or properties
-are nothing but zeros from one page boundary to the next, or whose header has a whole page of zeros, where pages are
-that small. (`append` never writes a record that looks like the first.)
+its parts and fits the file, the CRC of its body, and that it names a queue that can be. The CRC covers nothing but the
+body, so two more things are looked at, because what was not written reads as zeros. A write that a crash interrupted
+ends early: a record whose last text ends with a zero byte is torn. A page that a power failure took is all zeros: so is
+a record whose topic or properties are nothing but zeros from one page boundary to the next, or whose header has a whole
+page of zeros, where pages are that small. (`append` never writes a record that looks like the first.)
 
 The loop is the hot part of a recovery: one `unpack_from`, one CRC and a few comparisons per record, in pieces of some
 MiB, so that a log of any size is scanned in bounded memory.
@@ -28,8 +28,10 @@ from refmq.protocol.record import (
     RECORD_MAGIC_V2,
     SYS_FLAG_BORN_IPV6,
     SYS_FLAG_STORE_IPV6,
+    TRANSACTION_PREPARED,
     decode_record,
 )
+from refmq.store.consume_queue import is_storable_topic
 from refmq.store.file_sequence import FileSequence
 
 SCAN_CHUNK_BYTES: Final = 4 * 1024 * 1024
@@ -38,11 +40,12 @@ SCAN_CHUNK_BYTES: Final = 4 * 1024 * 1024
 HEADER_BYTES_MAX: Final = 88 + 24
 """What stands before the body of a record with two IPv6 hosts."""
 
-# total size, magic, body crc, physical offset, sys flag, body length: of a record with two IPv4 hosts
-_HEAD4 = struct.Struct(">iIi16xqi44xi")
+# total size, magic, body crc, queue id, queue offset, physical offset, sys flag, body length: two IPv4 hosts
+_HEAD4 = struct.Struct(">iIii4xqqi44xi")
 assert _HEAD4.size == 88
 _SIZE_AND_MAGIC = struct.Struct(">iI")
 _INT64 = struct.Struct(">q")
+_NOT_QUEUED: Final = TRANSACTION_PREPARED  # a bit that rolled back records have as well
 _IPV6 = SYS_FLAG_BORN_IPV6 | SYS_FLAG_STORE_IPV6
 _MAGIC_BYTES = struct.pack(">I", RECORD_MAGIC)
 
@@ -75,11 +78,12 @@ def scan_log(
     records = 0
     last_at = -1
     stopped_by: CorruptRecord | None = None
+    topics: set[bytes] = set()
     whole = {base for base in files.bases if files.file(base).size_bytes == files.file_bytes}
     while position - position % files.file_bytes in whole:
         base = position - position % files.file_bytes
         data = _chunk(files, base, position, chunk_bytes)
-        consumed, count, last = _scan_chunk(data, position, position - base, page_bytes, check_crc)
+        consumed, count, last = _scan_chunk(data, position, position - base, page_bytes, check_crc, topics)
         records += count
         if count:
             last_at = position + last
@@ -119,8 +123,11 @@ def _chunk(files: FileSequence, base: int, position: int, chunk_bytes: int) -> b
     return files.read(position, min(chunk_bytes, left))
 
 
-def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check_crc: bool) -> tuple[int, int, int]:
+def _scan_chunk(
+    data: bytes, position: int, in_file: int, page_bytes: int, check_crc: bool, topics: set[bytes]
+) -> tuple[int, int, int]:
     """Takes whole plain records off the front of `data`, which stands at `position` and `in_file` bytes into its file.
+    `topics` are those that are known to be good.
 
     Returns how many bytes and records those are and where the last one begins. Stops at anything else: whoever
     called looks at it again, slowly.
@@ -135,7 +142,7 @@ def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check
     count = 0
     last = 0
     while at <= end:
-        total, magic, crc, physical, sys_flag, body_length = unpack(data, at)
+        total, magic, crc, queue_id, queue_offset, physical, sys_flag, body_length = unpack(data, at)
         body = at + 88
         stop = at + total
         if magic != RECORD_MAGIC or physical != position + at or stop > length:
@@ -153,6 +160,11 @@ def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check
             break
         if not data[stop - 1] and (stop > properties or not data[properties - 3]):
             break
+        topic = data[tail + 1 : properties - 2]
+        if (topic not in topics or (queue_id | queue_offset) < 0) and not sys_flag & _NOT_QUEUED:
+            if queue_id < 0 or queue_offset < 0 or not _is_topic(topic):
+                break
+            topics.add(topic)
         if pages_fit_header and has_lost_page(data, at, body, in_file, page_bytes, whole_only=True):
             break
         if ((in_file + tail) ^ (in_file + stop - 1)) & page_mask and (
@@ -164,6 +176,13 @@ def _scan_chunk(data: bytes, position: int, in_file: int, page_bytes: int, check
         count += 1
         at = stop
     return at, count, last
+
+
+def _is_topic(topic: bytes) -> bool:
+    try:
+        return is_storable_topic(topic.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def has_lost_page(
@@ -203,6 +222,11 @@ def check_slowly(
         return error
     if record.physical_offset != position:
         return CorruptRecord("physical offset", position + 28, position, record.physical_offset)
+    if not record.sys_flag & _NOT_QUEUED:
+        if record.queue_id < 0 or record.queue_offset < 0:
+            return CorruptRecord("queue", position + 12, "a queue id and an offset in it", record.queue_id)
+        if not is_storable_topic(record.topic):
+            return CorruptRecord("topic", position, "the name of a queue", record.topic)
     texts = size - len(record.properties)
     topic = texts - 2 - len(record.topic.encode())
     if not data[size - 1] and (size > texts or not data[texts - 3]):
