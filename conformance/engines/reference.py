@@ -10,11 +10,14 @@ from refmq.model.disk import Disk
 from refmq.store import (
     FlushMode,
     MessageStore,
+    OnDamage,
     ReferenceStore,
     StoreConfig,
+    commit_log,
     consume_queue,
     dispatch,
     file_sequence,
+    flush,
     get,
     index_file,
     recover,
@@ -40,6 +43,8 @@ def open_store(disk: Disk, setting: Setting) -> MessageStore:
     for module, name, each in PIECES:
         setattr(module, name, min(ORIGINAL[module, name], max(1, setting.piece_bytes // each)))
     setattr(get, "UNITS_LOOKED_AT_MIN", setting.units_at_once)  # noqa: B010 - it is final for everybody else
+    for module in (commit_log, flush):
+        setattr(module, "PAGE_BYTES", setting.flush_page_bytes)  # noqa: B010 - the same
     memory, from_disk = setting.from_memory, setting.from_disk
     return ReferenceStore(
         disk,
@@ -61,6 +66,7 @@ def open_store(disk: Disk, setting: Setting) -> MessageStore:
             disk_transfer_bytes_max=from_disk[1],
             delete_files_max=setting.files_max,
             message_bytes_max=setting.message_bytes_max,
+            on_damage=OnDamage.CUT if setting.cut_damage else OnDamage.REFUSE,
         ),
         filter_bitmap=bitmap_of,
     )

@@ -17,10 +17,13 @@ from conformance.oracles.pulls import pull_faults
 from conformance.oracles.store_events import (
     AckPut,
     Checkpoint,
+    ConfigLost,
     ConfigRead,
     ConfigSaved,
+    Cut,
     Damaged,
     DeleteTopic,
+    DeletionsKept,
     ExpireFile,
     Failed,
     FlushLog,
@@ -146,17 +149,44 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
 
 def config_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
     """A small file that was saved holds what was saved; a save that was interrupted leaves the old or the new."""
-    possible = {-1}
+    possible, backup = {-1}, {-1}  # what the file may hold, and its backup; -1: there is none
+    before = possible
     for event, seen in enumerate(observations):
         match seen:
             case SaveConfig(value):
-                possible.add(value)
+                before = possible
+                backup = backup | possible
+                possible = possible | {value}
             case ConfigSaved(value):
+                # The previous content became the backup; a save of what is there already changes nothing.
+                backup = before - {value, -1} if value not in before and -1 not in before else backup
                 possible = {value}
+            case ConfigLost():
+                possible = backup
             case ConfigRead(value) if value not in possible:
                 yield Violation(
                     "AckedSurvives", f"a configuration file holds {value} and should hold one of {possible}", event
                 )
+            case _:
+                pass
+
+
+def cut_log_fits_together(observations: Iterable[Observation]) -> Iterator[Violation]:
+    """What is left of a log that was cut at a damage is a log, with the queues and the index of it."""
+    sent: dict[int, Sent] = {}
+    deleted_to: dict[str, int] = {}
+    for event, seen in enumerate(observations):
+        match seen:
+            case Sent():
+                sent[seen.number] = seen
+            case DeleteTopic(topic, log_end):
+                deleted_to[topic] = log_end
+            case Cut(left):
+                for sentence in _queue_faults(left, sent, deleted_to):
+                    yield Violation("QueueMatchesLog", f"after a cut {sentence}", event)
+                for oracle in (index_finds_every_key, time_search_exact):
+                    for violation in oracle((left,)):
+                        yield Violation(violation.invariant, f"after a cut {violation.sentence}", event)
             case _:
                 pass
 
@@ -221,7 +251,7 @@ def _difference(record: Record | str, sent: dict[int, Sent], refused: set[int]) 
         ("prepared offset", origin.prepared_offset, record.prepared_offset),
         ("born time", origin.born_ms, record.born_ms),
         ("body", origin.body, record.body),
-        ("properties", origin.properties, record.properties),
+        ("properties", *_comparable(origin, record)),
     ):
         if expected != found:
             return f"message {number} was sent with {name} {expected!r} and is stored with {found!r}"
@@ -230,16 +260,35 @@ def _difference(record: Record | str, sent: dict[int, Sent], refused: set[int]) 
     return ""
 
 
+def _comparable(origin: Sent, record: Record) -> tuple[object, object]:
+    """The properties of both. A store that redirects a delayed message may write them in another order."""
+    if origin.delay_ms >= 0:
+        return sorted(origin.properties), sorted(record.properties)
+    return origin.properties, record.properties
+
+
 def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Violation]:
     """Every queue unit names the record that it claims to name, in order, without holes."""
     sent: dict[int, Sent] = {}
     deleted_to: dict[str, int] = {}
+    units_to: dict[str, int] = {}
+    kept: dict[str, int] = {}  # deletions that no crash may undo
     for event, seen in enumerate(observations):
         match seen:
             case Sent():
                 sent[seen.number] = seen
             case DeleteTopic(topic, log_end):
                 deleted_to[topic] = log_end
+                units_to[topic] = seen.dispatched_to
+                kept = {}  # after a crash now the queues are not those of the checkpoint, and all are built again
+            case ExpireFile():
+                kept = {}  # the same: the checkpoint may be older than the log
+            case DeletionsKept() | StopStore():
+                kept = dict(units_to)
+            case ProcessCrash() | PowerLoss():
+                units_to = dict(kept)  # the others may be undone
+            case Damaged():
+                kept, units_to = {}, {}
             case Pulled():
                 for sentence in pull_faults(seen):
                     yield Violation("QueueMatchesLog", sentence, event)
@@ -250,6 +299,10 @@ def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Violation
             case Readout():
                 for sentence in _queue_faults(seen, sent, deleted_to):
                     yield Violation("QueueMatchesLog", sentence, event)
+                for (topic, queue_id), queue in seen.queues.items():
+                    back = [unit.physical_offset for unit in queue.units if unit.physical_offset < kept.get(topic, 0)]
+                    if back:
+                        yield Violation("QueueMatchesLog", f"{topic}/{queue_id} was deleted, and has {back}", event)
             case _:
                 pass
 
@@ -273,6 +326,8 @@ def _queue_faults(seen: Readout, sent: dict[int, Sent], deleted_to: dict[str, in
             elif unit.tags_code != _tags_code(record, sent.get(_number(record))):
                 yield f"unit {unit.queue_offset} of {name} has the tags code {unit.tags_code}"
             named.add(unit.physical_offset)
+        for read in queue.reads:
+            yield from pull_faults(read)
         found = [record.physical_offset if isinstance(record, Record) else record for record in queue.served]
         if found != [unit.physical_offset for unit in queue.units]:
             yield f"{name} has units for {[unit.physical_offset for unit in queue.units]} but served {found}"
@@ -505,11 +560,19 @@ def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violati
                     f"which a power loss would take from the {name}",
                     event,
                 )
+        if seen.missing_for_java:
+            yield Violation(
+                "CheckpointMonotone",
+                f"by these stamps ({seen.queue_ms} ms for queues, {seen.index_ms} ms for the index) Java would neither "
+                f"keep nor build again the index entries of the records at {list(seen.missing_for_java)}",
+                event,
+            )
 
 
 def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation]:
     """A store that is started without further faults serves in the end, with everything dispatched."""
     stopped_cleanly = False
+    may_rebuild = False  # the queues are not those of the checkpoint, and it is right to say so
     for event, seen in enumerate(observations):
         match seen:
             case StartFailed(error):
@@ -525,8 +588,18 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
                         f"after a clean stop {seen.records_dispatched} records were dispatched",
                         event,
                     )
-                stopped_cleanly = False
-            case ProcessCrash() | PowerLoss() | Damaged():
+                if seen.notes and not may_rebuild:
+                    yield Violation("RecoveryFinishes", f"a checkpoint was not believed: {seen.notes}", event)
+                stopped_cleanly = may_rebuild = False
+            case Checkpoint():
+                may_rebuild = False
+            case DeleteTopic() | ExpireFile():  # after the latter a checkpoint may be older than the log
+                may_rebuild = True
+            case Damaged():
+                may_rebuild, stopped_cleanly = True, False
+            case PowerLoss():  # the first file of the log may be gone, if its name was not durable
+                may_rebuild, stopped_cleanly = True, False
+            case ProcessCrash():
                 stopped_cleanly = False
             case Readout() if seen.is_full and seen.dispatched_to < seen.log_end and seen.records:
                 last = seen.records[-1]
@@ -622,5 +695,5 @@ STORE_ORACLES: Final[dict[str, Oracle]] = {
 def judge(observations: Iterable[Observation]) -> list[Violation]:
     """Everything that is broken, in the order of the promises."""
     seen = tuple(observations)
-    oracles = (unexpected_error, config_survives, prefix_replica, *STORE_ORACLES.values())
+    oracles = (unexpected_error, config_survives, cut_log_fits_together, prefix_replica, *STORE_ORACLES.values())
     return [violation for oracle in oracles for violation in oracle(seen)]

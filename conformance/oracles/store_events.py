@@ -25,7 +25,7 @@ class Sent:
     born_ms: int
     body: bytes
     properties: tuple[tuple[str, str], ...]
-    """All that the record must hold, sorted by name."""
+    """All that the record must hold, in this order; of a delayed message in any order."""
     at_ms: int
     """The clock when it was sent."""
     delay_ms: int = -1
@@ -150,6 +150,8 @@ class StartStore:
     valid_to: int
     records_dispatched: int = 0
     """How many records got their queue units and index entries again."""
+    notes: tuple[str, ...] = ()
+    """What the store has to say to an operator: what it did not believe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +191,11 @@ class ConfigRead:
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigLost:
+    """Somebody has taken the file away, or what was in it; its backup is still there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Damaged:
     """Somebody changed a file of the store while it was stopped."""
 
@@ -202,6 +209,13 @@ class DeleteTopic:
     topic: str
     log_end: int
     """Records before it belong to no queue any more."""
+    dispatched_to: int = 0
+    """Records before it had their units, which are gone; those behind it will get them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsKept:
+    """The store has had its occasion to make the removals of queues durable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +261,10 @@ class Checkpoint:
     """Records whose queue unit would be lost, or is not written yet."""
     missing_in_index: tuple[tuple[int, int], ...] = ()
     """Records of which a key's entry would be lost, or is not written yet."""
+    is_durable: bool = True
+    """Whether a power loss would leave this checkpoint and not the one before it."""
+    missing_for_java: tuple[int, ...] = ()
+    """Physical offsets of records that no key would find if Java started after a power loss now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +290,8 @@ class Queue:
     """Searches by time: (time, boundary, found queue offset)."""
     store_times: tuple[int, ...] | None = None
     """What the store says of each message's store time; None when it was not asked."""
+    reads: tuple[Pulled, ...] = ()
+    """The reads from the begin to the end, one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +332,13 @@ class Recovered:
 
     undisturbed: Readout
     disturbed: Readout
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A store that was damaged and told to end its log at the damage: what is left must fit together."""
+
+    left: Readout
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,12 +384,15 @@ Observation = (
     | SaveConfig
     | ConfigSaved
     | ConfigRead
+    | ConfigLost
     | Damaged
     | DeleteTopic
+    | DeletionsKept
     | ExpireFile
     | Checkpoint
     | Readout
     | Recovered
+    | Cut
     | Replicated
     | Promoted
 )

@@ -11,8 +11,13 @@ from conformance.oracles.store import STORE_ORACLES, judge
 from conformance.oracles.store_events import (
     AckPut,
     Checkpoint,
+    ConfigLost,
+    ConfigRead,
+    ConfigSaved,
+    Cut,
     Damaged,
     DeleteTopic,
+    DeletionsKept,
     ExpireFile,
     Failed,
     FlushLog,
@@ -26,6 +31,7 @@ from conformance.oracles.store_events import (
     Recovered,
     Refused,
     Replicated,
+    SaveConfig,
     Sent,
     ServeMessage,
     StartFailed,
@@ -85,6 +91,9 @@ def put(number: int, *, promises_power: bool = False) -> list[Observation]:
 
 
 TWO = [*put(0), *put(1)]
+SAVED: list[Observation] = [SaveConfig(1), ConfigSaved(1), SaveConfig(2), ConfigSaved(2)]
+DELETED = DeleteTopic("t", 200, 200)
+NOTES = ("the queues are not those of the checkpoint",)
 EXPIRY = ExpireFile(((0, 100), (1000, 200), (2000, 300)), (1000, 2000), 1, 1100, 1000, False, True, True, 10)
 PULL = Pulled("t", 0, 0, 2, "FOUND", 2, 0, 3, (0, 1), tuple(Wanted(n, n * SIZE, SIZE) for n in range(3)), log_max=300)
 
@@ -127,6 +136,18 @@ SOUND: dict[str, list[Observation]] = {
     ],
     "an expired queue": [*TWO, EXPIRY, replace(readout(), log_min=1000, log_max=1000, queues={("t", 0): EMPTY})],
     "a deleted topic": [*TWO, DeleteTopic("t", 200), replace(readout(0, 1), queues={})],
+    "a deletion that was not written down": [*TWO, DELETED, ProcessCrash(), readout(0, 1), StopStore(), readout(0, 1)],
+    "a log that was cut": [*TWO, Cut(readout(0))],
+    "a lost configuration": [*SAVED, ConfigRead(2), ConfigLost(), ConfigRead(1)],
+    "a lost configuration after a save that changed nothing": [
+        *SAVED,
+        SaveConfig(2),
+        ConfigSaved(2),
+        ConfigLost(),
+        ConfigRead(1),
+    ],
+    "a lost configuration after an interrupted save": [*SAVED, SaveConfig(3), ConfigLost(), ConfigRead(2)],
+    "queues that were built again": [*TWO, DELETED, ProcessCrash(), StartStore(False, 200, 2, NOTES)],
     "a read": [PULL, replace(PULL, offset=3, status="OFFSET_OVERFLOW_ONE", next_offset=3, found=())],
     "a clean stop": [*TWO, StopStore(), PowerLoss(), StartStore(False, 200), readout(0, 1)],
 }
@@ -155,6 +176,9 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("its queue begins anew", [*TWO, ProcessCrash(), EXPIRY, replace(readout(), log_min=1000, log_max=1000)]),
         ("its file is gone", [*put(0, promises_power=True), PowerLoss(), replace(readout(), log_min=1000)]),
         ("no start any more", [*TWO, StartFailed("CorruptRecord")]),
+        ("a configuration of before", [*SAVED, ConfigRead(1)]),
+        ("a lost configuration without its backup", [*SAVED, ConfigLost(), ConfigRead(-1)]),
+        ("a lost configuration with a backup of before", [*SAVED, *SAVED, ConfigLost(), ConfigRead(-1)]),
     ],
     "NoInvention": [
         ("never sent", [sent(0), readout(0, 1)]),
@@ -163,6 +187,10 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("back again", [sent(0), sent(1), readout(0), readout(0, 1)]),
         ("another body", [sent(0), replace(readout(0), records=(replace(record(0), body=b"\0\0\0\0x"),))]),
         ("another property", [sent(0), replace(readout(0), records=(replace(record(0), properties=()),))]),
+        (
+            "properties in another order",
+            [sent(0), replace(readout(0), records=(replace(record(0), properties=sent(0).properties[::-1]),))],
+        ),
         ("a hole in the log", [*TWO, replace(READ, log_fault="magic 00000000")]),
         ("garbage served", [*TWO, ServeMessage("magic 00000000", "t", 0, 0, True, False)]),
         ("stored before it was sent", [sent(0), replace(readout(0), records=(replace(record(0), store_ms=1),))]),
@@ -178,6 +206,9 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("not found by its id", [*TWO, replace(READ, by_offset={0: True, 100: False})]),
         ("served from another queue", [*TWO, ServeMessage(record(0), "t", 1, 0, True, False)]),
         ("passed over", [replace(PULL, found=(1,))]),
+        ("too few at once", [*TWO, with_queue(reads=(replace(PULL, found=(0,), next_offset=1),))]),
+        ("a deleted topic is back", [*TWO, DELETED, DeletionsKept(), ProcessCrash(), readout(0, 1)]),
+        ("a unit of what was cut", [*TWO, Cut(with_queue(units=(replace(SECOND_UNIT, physical_offset=150),)))]),
         ("stuck", [replace(PULL, next_offset=0, found=())]),
         ("too many", [replace(PULL, count_max=1)]),
         ("begin instead of end", [replace(PULL, offset=7, status="OFFSET_OVERFLOW_BADLY", next_offset=0, found=())]),
@@ -213,6 +244,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
     ],
     "CheckpointMonotone": [
         ("ahead of the log", [Checkpoint(50, 0, 0, missing_in_log=((49, 700),))]),
+        ("keys lost for Java", [Checkpoint(0, 0, 0, missing_for_java=(700,))]),
         ("ahead of the queues", [Checkpoint(0, 50, 0, missing_in_queues=((49, 700),))]),
         ("ahead of the index", [Checkpoint(0, 0, 50, missing_in_index=((49, 700),))]),
         ("offset ahead of the log", [Checkpoint(0, 0, 0, log_to=701, missing_in_log=((49, 700),))]),
@@ -222,6 +254,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("a clean stop forgotten", [StopStore(), StartStore(False, 0)]),
         ("a clean stop not believed", [StopStore(), StartStore(True, 0, 5)]),
         ("not dispatched", [*TWO, replace(READ, dispatched_to=100)]),
+        ("rebuilt without a reason", [*TWO, ProcessCrash(), StartStore(False, 200, 2, NOTES)]),
     ],
     "PrefixReplica": [
         ("a record less", [*TWO, Replicated(READ, readout(0), False)]),

@@ -21,6 +21,8 @@ ADDRESS_MAX: Final = -(2**31) - 1
 ADDRESS_BASE: Final = -(2**63)
 INDEX_HEADER_BYTES: Final = 40
 ENTRY_BYTES: Final = 20
+EXTENSIONS: Final = "consumequeue_ext"
+EXT_END_MARK: Final = b"\xff\xff"
 
 
 def faults(contents: Mapping[str, bytes], setting: Setting, deleted_to: Mapping[str, int]) -> Iterator[str]:
@@ -32,6 +34,8 @@ def faults(contents: Mapping[str, bytes], setting: Setting, deleted_to: Mapping[
     named: set[int] = set()
     for directory in raw.queue_directories(contents):
         yield from _queue_faults(contents, setting, directory, records, log_min, named)
+        # Of a queue that a power loss has taken the extension may still be there, in any state.
+        yield from _ext_faults(contents, directory.replace(raw.QUEUES, EXTENSIONS, 1))
     for record in records.values():
         is_due = record.has_queue_unit and record.physical_offset >= deleted_to.get(record.topic, 0)
         if is_due and record.physical_offset not in named:
@@ -107,13 +111,31 @@ def _tags_faults(
         return
     position = tags_code - ADDRESS_BASE
     base = position // setting.ext_file_bytes * setting.ext_file_bytes
-    path = f"{directory.replace(raw.QUEUES, 'consumequeue_ext', 1)}/{base:020}"
+    path = f"{directory.replace(raw.QUEUES, EXTENSIONS, 1)}/{base:020}"
     data = contents.get(path, b"")[position - base :]
     size, bitmap_bytes = _int(data, 0, 2), _int(data, 18, 2)
     found = (size, _int(data, 2, 8), _int(data, 10, 8), data[20 : 20 + max(0, bitmap_bytes)])
     bitmap = messages.bitmap_of(record.topic, messages.wire(record.properties))
     if found != (messages.EXT_HEAD_BYTES + len(bitmap), expected, record.store_ms, bitmap):
         yield f"{where} leads to {found} in the extension file"
+
+
+def _ext_faults(contents: Mapping[str, bytes], directory: str) -> Iterator[str]:
+    """The files of an extension: units one behind the other, an end mark in all but the last, and then zeros."""
+    paths = sorted(path for path in contents if path.startswith(f"{directory}/"))
+    for path in paths:
+        data, at = contents[path], 0
+        while (size := _int(data, at, 2)) > 0:
+            if size != messages.EXT_HEAD_BYTES + _int(data, at + 18, 2) or at + size > len(data):
+                yield f"{path} is broken at {at}"
+                return
+            at += size
+        if at + messages.EXT_END_BYTES > len(data):
+            yield f"{path} has no room for its end mark behind {at}"
+        if path != paths[-1] and data[at : at + 2] != EXT_END_MARK:
+            yield f"{path} ends at {at} without an end mark"
+        if any(data[at + 2 :]) or (path == paths[-1] and any(data[at:])):
+            yield f"{path} has something behind its end at {at}"
 
 
 def _index_faults(
@@ -123,6 +145,9 @@ def _index_faults(
     previous_offset = -1
     for path in sorted(path for path in contents if path.startswith("index/")):
         data = contents[path]
+        if len(data) != INDEX_HEADER_BYTES + 4 * setting.index_slots + ENTRY_BYTES * setting.index_entries:
+            yield f"{path} has {len(data)} bytes"
+            continue
         count = _int(data, 36, 4) - 1
         slots = [_int(data, INDEX_HEADER_BYTES + 4 * number, 4) for number in range(setting.index_slots)]
         newest = [0] * setting.index_slots

@@ -10,7 +10,10 @@ from refmq.sim.disk import SimulatedDisk
 
 ABORT: Final = "abort"
 CHECKPOINT: Final = "checkpoint"
+LOCK: Final = "lock"
 HOUR_MS: Final = 3_600_000
+FOREIGN: Final = ("light queue", "queue name", "topic text")
+"""Files that are none of the store's business, wherever they stand."""
 
 
 def damage_checkpoint(disk: SimulatedDisk, how: str, begin_ms: int, now_ms: int) -> None:
@@ -50,6 +53,14 @@ def stray_file(disk: SimulatedDisk, setting: Setting, where: str) -> str | None:
             return None
         case "log text":
             path = f"{raw.LOG}/notes.txt"
+        case "light queue":
+            path = f"{raw.QUEUES}/%LMQ%light/0/{0:020}"
+            disk.put_contents({path: bytes(8) + (100).to_bytes(4, "big") + bytes(28)})
+            return path
+        case "queue name" | "topic text":
+            path = f"{raw.QUEUES}/Aa/00/{0:020}" if where == "queue name" else f"{raw.QUEUES}/notes.txt"
+            disk.put_contents({path: b"notes"})
+            return path
         case "queue text":
             directories = raw.queue_directories(disk.contents())
             path = f"{directories[0]}/{10**19:020}" if directories else f"{raw.LOG}/{10**19:020}"
@@ -63,8 +74,12 @@ def stray_file(disk: SimulatedDisk, setting: Setting, where: str) -> str | None:
 
 def lose_derived(disk: SimulatedDisk, what: str) -> None:
     """Takes away what can be built again from the log."""
-    prefix = "index/" if what == "index" else "consumequeue/"
-    gone = [path for path in disk.contents() if path.startswith(prefix)]
+    contents = disk.contents()
+    if what == "index":
+        gone = [path for path in contents if path.startswith("index/")]
+    else:
+        directories = raw.queue_directories(contents)
+        gone = [path for path in contents if path.rpartition("/")[0] in directories]
     if what == "one queue":
         gone = [path for path in gone if gone[0].rpartition("/")[0] == path.rpartition("/")[0]]
     for path in gone:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-PAGE_BYTES: Final = 4096
 COMMIT_MS: Final = 200
 """The transient pool hands everything to the file that often."""
 LOG_MS: Final = 500
 LOG_PAGES: Final = 4
 LOG_THOROUGH_MS: Final = 10_000
 QUEUE_MS: Final = 1000
+QUEUE_PAGES: Final = 2
 QUEUE_THOROUGH_MS: Final = 60_000
 """Everything is flushed that often, whatever the number of pages; with the queues the log is flushed as well."""
 
@@ -25,10 +25,13 @@ class FlushRules:
     queue_ms: int
     queue_thorough_ms: int
     commit_ms: int
+    page_bytes: int = 4096
+    by_queue_pages: bool = False
+    """Whether queues of which so many pages are full had to be flushed the last time `flushes` was asked."""
 
     @staticmethod
-    def since(now_ms: int) -> FlushRules:
-        return FlushRules(now_ms, now_ms, now_ms, now_ms, now_ms)
+    def since(now_ms: int, page_bytes: int) -> FlushRules:
+        return FlushRules(now_ms, now_ms, now_ms, now_ms, now_ms, page_bytes)
 
     def commits(self, now_ms: int) -> bool:
         """Whether the pool is emptied now."""
@@ -42,17 +45,22 @@ class FlushRules:
         by_log = False
         if _is_over(LOG_MS, self.log_ms, now_ms):
             self.log_ms = now_ms
-            by_log = written // PAGE_BYTES - flushed // PAGE_BYTES >= LOG_PAGES
+            by_log = self.full_pages(flushed, written) >= LOG_PAGES
             if _is_over(LOG_THOROUGH_MS, self.log_thorough_ms, now_ms):
                 self.log_thorough_ms = now_ms
                 by_log = True
-        by_queues = False
+        by_queues = self.by_queue_pages = False
         if _is_over(QUEUE_MS, self.queue_ms, now_ms):
             self.queue_ms = now_ms
             by_queues = _is_over(QUEUE_THOROUGH_MS, self.queue_thorough_ms, now_ms)
+            self.by_queue_pages = not by_queues
             if by_queues:
                 self.queue_thorough_ms = now_ms
         return by_log or by_queues
+
+    def full_pages(self, flushed: int, written: int) -> int:
+        """How many pages have filled up since the last flush."""
+        return written // self.page_bytes - flushed // self.page_bytes
 
 
 def _is_over(interval_ms: int, since_ms: int, now_ms: int) -> bool:

@@ -7,7 +7,7 @@ weights are chosen so that a history of some forty steps has several lives, file
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, get_args
+from typing import Final, Literal, get_args
 
 from conformance.store import history as h
 from refmq.sim.choice import Choose, seeded
@@ -20,6 +20,8 @@ WAITS_MS: Final = (1, 0, 10, 500, 1000, 3000, 10_000, 60_000, -1, -1000, -100_00
 MAINTAIN_MS: Final = (60_000, 0, 500, 1000, 10_000, 200)
 PROPERTIES: Final = (32_767, 32_766, 32_768, 200)
 """Bytes of properties; a record holds 32767."""
+LONG_PROPERTIES: Final = (130, 200, 400)
+"""Bytes of properties that reach over a page or two of the disk."""
 EFFECTS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40)
 LEVELS: Final = (1, 2, 18, 99)
 HOURS: Final = (4, 5, 3, None)
@@ -36,7 +38,7 @@ def setting(choose: Choose) -> h.Setting:
     return h.Setting(
         log_file_bytes=(1024, 1500, 2048, 4096, 1024, 1500, 2048, 4096, 150_000)[choose(9)],
         queue_file_units=(4, 1, 2, 3, 7)[choose(5)],
-        index_slots=(3, 1, 10)[choose(3)],
+        index_slots=(3, 1, 10, 30)[choose(4)],
         index_entries=(6, 2, 3, 12, 40)[choose(5)],
         page_bytes=(128, 64, 64, 512, 4096)[choose(5)],
         sync_flush=sync,
@@ -50,6 +52,7 @@ def setting(choose: Choose) -> h.Setting:
         few=choose(3) == 2,
         index=choose(12) < 11,
         message_bytes_max=(4 << 20, 420)[choose(6) == 5],
+        flush_page_bytes=(4096, 64)[choose(3) == 2],
     )
 
 
@@ -64,13 +67,14 @@ def append_message(choose: Choose) -> h.AppendMessage:
         "commit",
         "prepared",
         "rollback",
+        "commit delayed",
     )
     if choose(3) == 2:
         # Records of one size: what a truncation left behind lines up with what is written over it.
         return h.AppendMessage(topic=choose(2), queue=choose(2), body_bytes=(150, 300)[choose(2)])
     fitted = choose(4) == 3
     return h.AppendMessage(
-        topic=choose(3) if choose(25) < 24 else 3,
+        topic=choose(3) if choose(15) < 14 else 3,
         queue=choose(2),
         body_bytes=pick(choose, BODIES[:-1]) if choose(20) < 19 else BODIES[-1],
         keys=tuple(choose(4) for _ in range(choose(3))),
@@ -79,8 +83,31 @@ def append_message(choose: Choose) -> h.AppendMessage:
         level=pick(choose, LEVELS),
         leave=pick(choose, LEAVES) if fitted else None,
         early=choose(8) == 7,
-        properties_bytes=pick(choose, PROPERTIES) if choose(30) == 29 else 0,
+        properties_bytes=_properties_bytes(choose),
         ends_with_zero=choose(20) == 19,
+        image=choose(12) == 11,
+    )
+
+
+def _properties_bytes(choose: Choose) -> int:
+    match choose(30):
+        case 29:
+            return pick(choose, PROPERTIES)
+        case 28 | 27 | 26:
+            return pick(choose, LONG_PROPERTIES)
+        case _:
+            return 0
+
+
+def meanwhile(choose: Choose) -> h.Meanwhile:
+    return h.Meanwhile(
+        flushes=choose(6),
+        topic=choose(3),
+        queue=choose(2),
+        dispatch=choose(2) == 1,
+        count=1 + choose(2),
+        after_ms=(0, 1, 1000)[choose(3)],
+        times=1 + choose(3),
     )
 
 
@@ -99,12 +126,16 @@ def replicate(choose: Choose) -> h.Replicate:
         percent=100 - choose(101) if choose(2) else 100,
         dispatch_every=(1, 3, 1000)[choose(3)],
         in_blank=choose(3) == 2,
+        behind_ms=(0, 100_000)[choose(3) == 2],
+        during_flush=choose(3) == 2,
     )
 
 
 def append_batch(choose: Choose) -> h.AppendBatch:
     bodies = tuple(pick(choose, BODIES[:6]) for _ in range(1 + choose(4)))
-    return h.AppendBatch(choose(3), choose(2), bodies, choose(4), filler=(0, 0, 0, 0, 0, 0, 10_000, 20_000)[choose(8)])
+    filler = (0, 0, 0, 0, 0, 0, 10_000, 20_000)[choose(8)]
+    flags = (choose(6) == 5, choose(4) == 3)
+    return h.AppendBatch(choose(3), choose(2), bodies, choose(4), filler, *flags)
 
 
 def dispatch_message(choose: Choose) -> h.DispatchMessage:
@@ -149,6 +180,11 @@ def damage_checkpoint(choose: Choose) -> h.DamageCheckpoint:
     return h.DamageCheckpoint(("zero", "missing", "empty", "behind", "ahead", "torn")[choose(6)])
 
 
+def damage_record(choose: Choose) -> h.DamageRecord:
+    lost: tuple[Literal["", "queues", "index", "checkpoint"], ...] = ("", "queues", "index", "checkpoint")
+    return h.DamageRecord(choose(30), choose(100), lost[choose(4)], cut=choose(3) == 2)
+
+
 Make = Callable[[Choose], h.Step]
 
 RUNNING: Final[tuple[tuple[int, Make], ...]] = (
@@ -165,6 +201,7 @@ RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (3, lambda _: h.ReadEverything()),
     (1, lambda choose: h.DeleteTopic(choose(3))),
     (3, lambda _: h.StopStore()),
+    (1, lambda _: h.RestartStore()),
     (5, process_crash),
     (6, power_loss),
     (1, lambda _: h.FailFlush()),
@@ -172,7 +209,7 @@ RUNNING: Final[tuple[tuple[int, Make], ...]] = (
     (1, replicate),
     (1, lambda _: h.SecondProcess()),
     (3, lambda choose: h.SaveConfig(choose(3))),
-    (4, lambda choose: h.Meanwhile(choose(6), choose(3), choose(2), choose(2) == 1)),
+    (4, meanwhile),
 )
 """What can happen to a running store, with weights."""
 
@@ -182,7 +219,9 @@ STOPPED: Final[tuple[tuple[int, Make], ...]] = (
     (3, damage_checkpoint),
     (2, lambda choose: h.StrayFile(("log", "queue", "zero log")[choose(3)])),
     (1, lambda choose: h.StrayFile(("log text", "queue text", "index text")[choose(3)])),
-    (2, lambda choose: h.DamageRecord(choose(30), choose(100))),
+    (1, lambda choose: h.StrayFile(("light queue", "queue name", "topic text")[choose(3)])),
+    (1, lambda choose: h.DamageConfig(("missing", "empty")[choose(2)])),
+    (2, damage_record),
     (1, lambda choose: h.LoseDerived(("queues", "one queue", "index")[choose(3)])),
     (1, lambda choose: h.PowerLoss(0, 0, survivors(choose), bool(choose(2)))),
 )
@@ -244,18 +283,138 @@ def kept_by_the_clock(choose: Choose) -> tuple[h.Step, ...]:
 def full_while_dispatched(choose: Choose) -> tuple[h.Step, ...]:
     """The disk is full for a moment while messages with several keys get their units and index entries."""
     keys = tuple(choose(4) for _ in range(1 + choose(4)))
+    topic, queue = choose(3), choose(2)
+    deleted = (h.AppendMessage(topic, queue), h.FlushLog(), h.DispatchMessage(), h.DeleteTopic(topic))
     return (
-        *[h.AppendMessage(topic=choose(3), queue=choose(2), keys=keys) for _ in range(1 + choose(3))],
+        *[h.AppendMessage(topic, queue) for _ in range(choose(4))],
+        *(deleted if choose(3) == 2 else ()),
+        *[h.AppendMessage(topic, queue, keys=keys) for _ in range(1 + choose(3))],
         h.FlushLog(),
         h.FillDisk(choose(16)),
         h.DispatchMessage(),
         h.DispatchMessage(),
         h.ReadEverything(),
+        *((h.StopStore(), h.StartStore()) if choose(3) == 2 else ()),
     )
 
 
-PATTERNS: Final = (torn_and_overwritten, cleaned_and_lost, kept_by_the_clock, full_while_dispatched)
-PATTERN_ONE_IN: Final = 14
+def long_and_torn(choose: Choose) -> tuple[h.Step, ...]:
+    """Records with long texts are half on the disk when the power goes: pages of topics and properties are lost."""
+    return (
+        *[
+            h.AppendMessage(3 * choose(2), choose(2), 4, properties_bytes=pick(choose, (0, *LONG_PROPERTIES)))
+            for _ in range(1 + choose(4))
+        ],
+        h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1),
+        h.StartStore(),
+    )
+
+
+def failed_over(choose: Choose) -> tuple[h.Step, ...]:
+    """A slave has got a part of a few messages, of which it has dispatched few, and becomes the master."""
+    kinds: tuple[h.Kind, ...] = ("plain", "prepared", "commit", "rollback", "delayed")
+    return (
+        *[h.AppendMessage(choose(2), choose(2), (40, 260)[choose(2)], kind=kinds[choose(5)]) for _ in range(4)],
+        h.AdvanceClock((0, 1000)[choose(2)]),
+        h.AppendMessage(choose(2), choose(2), 40, kind=kinds[choose(5)]),
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.Replicate(
+            piece_bytes=(333, 50, 1000)[choose(3)],
+            percent=99 - choose(60),
+            dispatch_every=(1000, 3, 1)[choose(3)],
+            in_blank=choose(4) == 3,
+            behind_ms=(0, 100_000)[choose(2)],
+            during_flush=choose(2) == 1,
+        ),
+    )
+
+
+def saved_and_died(choose: Choose) -> tuple[h.Step, ...]:
+    """The configuration is saved, the process dies in the next save, the file is lost, and it is saved again."""
+    return (
+        h.SaveConfig(choose(3)),
+        h.SaveConfig(choose(3)),
+        (h.ProcessCrash, h.PowerLoss)[choose(2)](1 + choose(16), choose(3)),
+        h.SaveConfig(choose(3)),
+        h.SaveConfig(choose(3)),
+        *((h.DamageConfig(("missing", "empty")[choose(2)]),) if choose(2) else ()),
+        h.StartStore(),
+        h.SaveConfig(choose(3)),
+        h.SaveConfig(choose(3)),
+        h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1),
+        h.StartStore(),
+    )
+
+
+def served_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
+    """Messages come and are dispatched while everything is being made durable; then the process or the power goes."""
+    topic, queue = choose(3), choose(2)
+    return (
+        *[append_message(choose) for _ in range(1 + choose(3))],
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.Meanwhile(choose(10), topic, queue, choose(4) > 0, 1 + choose(3), (0, 1, 1000)[choose(3)], 1 + choose(3)),
+        h.Maintain(60_000),
+        (h.ProcessCrash(), h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1), h.ReadEverything())[
+            choose(3)
+        ],
+        h.StartStore(),
+    )
+
+
+def many_in_one_queue(choose: Choose) -> tuple[h.Step, ...]:
+    """A queue gets more units than a page of the flush rules holds, and a second passes."""
+    topic, queue = choose(3), choose(2)
+    return (
+        *[h.AppendBatch(topic, queue, (4, 5, 4, 5)[: 1 + choose(4)]) for _ in range(2 + choose(4))],
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.Maintain((1000, 500, 10_000)[choose(3)]),
+        h.ReadEverything(),
+    )
+
+
+def deleted_and_died(choose: Choose) -> tuple[h.Step, ...]:
+    """A topic is deleted, comes back or does not, and the store dies before or after it could write that down."""
+    topic, queue = choose(3), choose(2)
+    return (
+        *[h.AppendMessage(topic, queue, (4, 260)[choose(2)]) for _ in range(1 + choose(6))],
+        h.FlushLog(),
+        *((h.DispatchMessage(),) if choose(4) else ()),
+        h.DeleteTopic(topic),
+        *[h.AppendMessage(topic, queue, (4, 260)[choose(2)]) for _ in range(choose(5))],
+        *((h.FlushLog(), h.DispatchMessage()) if choose(2) else ()),
+        *((h.Maintain((200, 60_000)[choose(2)]),) if choose(3) else ()),
+        (h.ProcessCrash(), h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1), h.StopStore())[choose(3)],
+        h.StartStore(),
+    )
+
+
+def stopped_and_damaged(choose: Choose) -> tuple[h.Step, ...]:
+    """A log of several files is stopped cleanly; then records are damaged, in copies of it."""
+    return (
+        *[h.AppendMessage(choose(3), choose(2), (260, 420, 90)[choose(3)], image=choose(3) == 2) for _ in range(7)],
+        h.StopStore(),
+        *[damage_record(choose) for _ in range(1 + choose(3))],
+        h.StartStore(),
+    )
+
+
+PATTERNS: Final = (
+    stopped_and_damaged,
+    torn_and_overwritten,
+    cleaned_and_lost,
+    kept_by_the_clock,
+    full_while_dispatched,
+    long_and_torn,
+    failed_over,
+    saved_and_died,
+    served_meanwhile,
+    many_in_one_queue,
+    deleted_and_died,
+)
+PATTERN_ONE_IN: Final = 10
 """How often a step of a history is a whole pattern."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal
 from refmq.errors import UsageError
 
 Crash = Literal["process", "power"]
-Kind = Literal["plain", "delayed", "prepared", "commit", "rollback"]
+Kind = Literal["plain", "delayed", "prepared", "commit", "rollback", "commit delayed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,10 @@ class Setting:
     """One read of a queue gives few messages, and looks at few."""
     index: bool = True
     message_bytes_max: int = 4 << 20
+    flush_page_bytes: int = 4096
+    """The page of the rules that say when something is flushed, if an engine can be told."""
+    cut_damage: bool = False
+    """A log that is damaged where it was durable ends there, and the start is not refused."""
 
     @property
     def from_memory(self) -> tuple[int, int]:
@@ -78,6 +82,8 @@ class AppendMessage:
     """One more property makes the properties as long as this. More than 32767 do not fit a record."""
     ends_with_zero: bool = False
     """The last property ends with a zero byte, as a torn record would."""
+    image: bool = False
+    """The body holds all bytes of a record, as if somebody had sent a part of a log: nobody may take it for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +96,17 @@ class AppendBatch:
     key: int = 0
     filler: int = 0
     """Bytes of one more property in every member and in the batch. Twice 20,000 do not fit a record."""
+    ends_with_zero: bool = False
+    """As in `AppendMessage`, of the properties that the batch gives to all its members."""
+    both: bool = False
+    """One property is given by the members and by the batch; that of the batch stands last, and so it counts."""
 
 
 Illegal = Literal[
     "no topic",
     "topic with a slash",
+    "delayed topic with a slash",
+    "topic of one dot",
     "topic of two dots",
     "topic with a zero",
     "topic of 128 bytes",
@@ -192,6 +204,11 @@ class StopStore:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartStore:
+    """A clean stop, and the same process starts its store again."""
+
+
+@dataclass(frozen=True, slots=True)
 class StartStore:
     """The store is started. It may die on its way, again and again, before it is let through."""
 
@@ -233,6 +250,12 @@ class Meanwhile:
     topic: int = 0
     queue: int = 0
     dispatch: bool = False
+    count: int = 1
+    """Messages that the producer sends."""
+    after_ms: int = 0
+    """How much later each of them is sent."""
+    times: int = 1
+    """In how many flushes in a row this happens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +278,10 @@ class Replicate:
     """After so many pieces it gives its records their units."""
     in_blank: bool = False
     """It gets the log up to the middle of the last blank, if there is one."""
+    behind_ms: int = 0
+    """How far the clock of the slave is behind that of its master."""
+    during_flush: bool = False
+    """It becomes the master while its log is being flushed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +302,10 @@ class DamageRecord:
 
     record: int = 0
     byte: int = 0
+    lost: Literal["", "queues", "index", "checkpoint"] = ""
+    """What the copy has lost besides."""
+    cut: bool = False
+    """It is started with the setting that ends the log at the damage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +323,29 @@ class DamageCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class DamageConfig:
+    """Between two lives a small file of the broker's configuration is lost, or only its name is left."""
+
+    how: Literal["missing", "empty"] = "missing"
+
+
+@dataclass(frozen=True, slots=True)
 class StrayFile:
     """Between two lives a 0-byte log file or queue file appears behind the last one, as a crash leaves it; or a file
-    that no store has written, which must be refused (`log text`, `queue text`, `index text`)."""
+    that no store has written, which must be refused (`log text`, `queue text`, `index text`), or which is somebody
+    else's business and must stay as it is (`light queue`, `queue name`, `topic text`)."""
 
-    where: Literal["log", "queue", "zero log", "log text", "queue text", "index text"] = "log"
+    where: Literal[
+        "log",
+        "queue",
+        "zero log",
+        "log text",
+        "queue text",
+        "index text",
+        "light queue",
+        "queue name",
+        "topic text",
+    ] = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +369,7 @@ Step = (
     | ReadEverything
     | DeleteTopic
     | StopStore
+    | RestartStore
     | StartStore
     | ProcessCrash
     | PowerLoss
@@ -332,6 +382,7 @@ Step = (
     | DamageRecord
     | DamageAbort
     | DamageCheckpoint
+    | DamageConfig
     | StrayFile
     | LoseDerived
 )
@@ -352,6 +403,7 @@ STEPS: Final[dict[str, type[Step]]] = {
         ReadEverything,
         DeleteTopic,
         StopStore,
+        RestartStore,
         StartStore,
         ProcessCrash,
         PowerLoss,
@@ -364,6 +416,7 @@ STEPS: Final[dict[str, type[Step]]] = {
         DamageRecord,
         DamageAbort,
         DamageCheckpoint,
+        DamageConfig,
         StrayFile,
         LoseDerived,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from zlib import crc32
 
 from conformance.oracles.store_events import Sent
 from conformance.store.history import AppendBatch, AppendIllegal, AppendMessage, Setting
@@ -16,14 +17,16 @@ from conformance.store.record import (
     BLANK_BYTES,
     COMMIT,
     FIXED_BYTES,
+    HEADS,
     IPV6_EXTRA_BYTES,
+    MESSAGE_MAGIC,
     PREPARED,
     ROLLBACK,
     Record,
     java_hash,
 )
 from refmq.model.ids import HostAddress, TimestampMs
-from refmq.store import BatchToStore, MessageToStore, PutResult
+from refmq.store import BatchToStore, MessageToStore, PutResult, PutStatus
 
 TOPICS: Final = ("Aa", "BB", "t", "x" * 127)
 QUEUES: Final = (0, 1, 7)
@@ -44,7 +47,15 @@ IPV4_HOST_BYTES: Final = 8
 EXT_HEAD_BYTES: Final = 20
 EXT_END_BYTES: Final = 4
 """Of a unit of the extension, and what every file of it keeps free."""
-TRANSACTIONS: Final = {"plain": 0, "delayed": 0, "prepared": PREPARED, "commit": COMMIT, "rollback": ROLLBACK}
+TRANSACTIONS: Final = {
+    "plain": 0,
+    "delayed": 0,
+    "prepared": PREPARED,
+    "commit": COMMIT,
+    "rollback": ROLLBACK,
+    "commit delayed": COMMIT,
+}
+DELAYED: Final = ("delayed", "commit delayed")
 
 EXTRA_BYTES_MAX: Final = 64 * 1024
 """What a record may have beside the largest message."""
@@ -89,6 +100,13 @@ def is_legal(to_send: ToSend, setting: Setting) -> bool:
     fits = size + BLANK_BYTES <= setting.log_file_bytes and size <= setting.message_bytes_max + EXTRA_BYTES_MAX
     texts_fit = all(len(wire(each.properties)) + ends_with_zero(each) < 1 << 15 for each in sent)
     return fits and texts_fit and len(payload) <= setting.message_bytes_max
+
+
+def refusal(to_send: ToSend, setting: Setting) -> PutStatus:
+    """With which status a store has to refuse messages that are not legal."""
+    is_too_long = len(getattr(to_send.message, "messages", b"")) > setting.message_bytes_max
+    texts_fit = all(len(wire(each.properties)) + ends_with_zero(each) < 1 << 15 for each in to_send.sent)
+    return PutStatus.MESSAGE_ILLEGAL if is_too_long or texts_fit else PutStatus.PROPERTIES_SIZE_EXCEEDED
 
 
 def ends_with_zero(sent: Sent) -> bool:
@@ -156,6 +174,20 @@ def body_of(number: int, length: int) -> bytes:
     return number.to_bytes(4, "big") + bytes((number * 7 + i) % 251 + 1 for i in range(length - 4))
 
 
+def image_of(number: int, length: int) -> bytes:
+    """A body that holds a whole record, of another place in the log, if it is long enough for one."""
+    body, topic, text = b"image", TOPICS[0].encode(), wire((("UNIQ_KEY", "image"),))
+    head = HEADS[IPV4_HOST_BYTES, IPV4_HOST_BYTES]
+    size = FIXED_BYTES + len(body) + len(topic) + len(text)
+    crc = crc32(body) & 0x7FFF_FFFF
+    hosts = (host_bytes(BORN_HOST), host_bytes(HOST))
+    fields = (size, MESSAGE_MAGIC, crc, 0, 0, 0, 1, 0, 1, hosts[0], 1, hosts[1], 0, 0, len(body))
+    tail = bytes([len(topic)]) + topic + len(text).to_bytes(2, "big") + text
+    record = head.pack(*fields) + body + tail
+    plain = body_of(number, length)
+    return plain[:4] + record + plain[4 + size :] if len(plain) >= 4 + size else plain
+
+
 def wire(properties: tuple[tuple[str, str], ...]) -> bytes:
     return "\x02".join(f"{name}\x01{value}" for name, value in properties).encode()
 
@@ -172,13 +204,13 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int, host: Ho
     if step.properties_bytes:
         rest = step.properties_bytes - len(wire((*properties, ("more", ""))))
         properties.append(("more", "y" * max(0, rest)))
-    if step.ends_with_zero and step.kind != "delayed":
+    if step.ends_with_zero and step.kind not in DELAYED:
         properties.append(("zz", "\0"))
     # A prepared or rolled back message is not delayed, whatever the caller says.
-    level = step.level if step.kind in ("delayed", "prepared", "rollback") else 0
+    level = step.level if step.kind in (*DELAYED, "prepared", "rollback") else 0
     delay_ms = -1
     stored_topic, stored_queue, stored_properties = topic, queue_id, list(properties)
-    if level > 0 and step.kind == "delayed":
+    if level > 0 and step.kind in DELAYED:
         properties.append(("DELAY", str(level)))
         level_kept = min(level, len(DELAYS_MS))
         stored_topic, stored_queue, delay_ms = DELAY_TOPIC, level_kept - 1, DELAYS_MS[level_kept - 1]
@@ -194,7 +226,7 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int, host: Ho
         )
         length = room_bytes - step.leave - fixed
         length = length if length >= BODY_BYTES_MIN else step.body_bytes
-    body = body_of(number, length)
+    body = (image_of if step.image else body_of)(number, length)
     transaction = TRANSACTIONS[step.kind]
     prepared = number if transaction in (COMMIT, ROLLBACK) else 0
     message = MessageToStore(
@@ -221,7 +253,7 @@ def one(step: AppendMessage, number: int, now_ms: int, room_bytes: int, host: Ho
         prepared_offset=prepared,
         born_ms=now_ms - 5,
         body=body,
-        properties=tuple(sorted(stored_properties)),
+        properties=tuple(stored_properties),
         at_ms=now_ms,
         delay_ms=delay_ms,
         sys_flag=transaction | flags(number),
@@ -236,12 +268,18 @@ def batch(step: AppendBatch, number: int, now_ms: int, host: HostAddress = HOST)
     """The batch of a step; its members have consecutive numbers from `number` on."""
     topic, queue_id = TOPICS[step.topic % len(TOPICS)], QUEUES[step.queue % len(QUEUES)]
     shared = (*BATCH_PROPERTIES, ("more", "y" * step.filler)) if step.filler else BATCH_PROPERTIES
+    if step.both:
+        shared = (("both", "batch"), *shared)
+    if step.ends_with_zero:
+        shared = (*shared, ("zz", "\0"))
     encoded = []
     sent = []
     for member, length in enumerate(step.bodies, start=number):
         # TAGS stands last: whoever joins the two property texts without a separator damages it.
         filler = (("filler", "x" * step.filler),) if step.filler else ()
-        properties = (*filler, ("UNIQ_KEY", f"U{member:03}"), ("KEYS", KEYS[step.key % len(KEYS)]), ("TAGS", "TagA"))
+        own = (("both", "member"),) if step.both else ()
+        keys = (("UNIQ_KEY", f"U{member:03}"), ("KEYS", KEYS[step.key % len(KEYS)]))
+        properties = (*filler, *own, *keys, ("TAGS", "TagA"))
         body, text = body_of(member, length), wire(properties)
         size = 22 + len(body) + len(text)
         head = struct.pack(">iiiii", size, 0, 0, member % 3, len(body))
@@ -256,7 +294,7 @@ def batch(step: AppendBatch, number: int, now_ms: int, host: HostAddress = HOST)
                 prepared_offset=0,
                 born_ms=now_ms - 5,
                 body=body,
-                properties=tuple(sorted((*properties, *shared))),
+                properties=(*properties, *shared),
                 at_ms=now_ms,
                 sys_flag=flags(number),
                 born_host=host_bytes(born_host(number)),
@@ -281,6 +319,8 @@ def batch(step: AppendBatch, number: int, now_ms: int, host: HostAddress = HOST)
 ILLEGAL: Final[dict[str, dict[str, Any]]] = {
     "no topic": {"topic": ""},
     "topic with a slash": {"topic": "a/b"},
+    "delayed topic with a slash": {"topic": "a/b", "delay_level": 1},
+    "topic of one dot": {"topic": "."},
     "topic of two dots": {"topic": ".."},
     "topic with a zero": {"topic": "a\0"},
     "topic of 128 bytes": {"topic": "x" * 128},

@@ -14,9 +14,14 @@ from conformance.store.record import BLANK_BYTES, Record, decode, java_hash
 from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 
+OF_THE_STORE: Final = ("commitlog", "consumequeue", "consumequeue_ext", "index", "checkpoint", "abort")
+"""What a store makes durable itself; the configuration is saved by others."""
 LOG: Final = "commitlog"
 QUEUES: Final = "consumequeue"
 UNIT_BYTES: Final = 20
+LIGHT_QUEUES: Final = "%LMQ%"
+"""How the topics of queues begin that another service keeps."""
+JAVA_SLACK_MS: Final = 3000
 OFFSETS_MAGIC: Final = b"refmqCP1"
 """Marks physical offsets that the reference adds to the checkpoint, behind the part that Java reads."""
 
@@ -26,6 +31,16 @@ def worst_case(disk: SimulatedDisk) -> dict[str, bytes]:
     return disk.copy().after_power_loss(harshest).contents()
 
 
+def differences(worst: Mapping[str, bytes], present: Mapping[str, bytes]) -> list[str]:
+    """The files of a store that a power loss would change. A file that was never written may lose its size."""
+    return sorted(
+        path
+        for path in worst.keys() | present.keys()
+        if path.partition("/")[0] in OF_THE_STORE
+        and worst.get(path, b"").rstrip(b"\0") != present.get(path, b"").rstrip(b"\0")
+    )
+
+
 def log_files(contents: Mapping[str, bytes]) -> list[tuple[int, str]]:
     """(begin, path) of the files of the log, in order."""
     paths = [path for path in contents if path.startswith("commitlog/")]
@@ -33,8 +48,24 @@ def log_files(contents: Mapping[str, bytes]) -> list[tuple[int, str]]:
 
 
 def queue_directories(contents: Mapping[str, bytes]) -> list[str]:
-    """The directories of all queues that have a file."""
-    return sorted({path.rpartition("/")[0] for path in contents if path.startswith(f"{QUEUES}/")})
+    """The directories of all queues that have a file; not those that are somebody else's."""
+    directories = {path.rpartition("/")[0] for path in contents if path.startswith(f"{QUEUES}/")}
+    return sorted(directory for directory in directories if _is_queue(directory))
+
+
+def _is_queue(directory: str) -> bool:
+    _, _, place = directory.partition("/")
+    topic, _, queue_id = place.partition("/")
+    return queue_id.isdigit() and str(int(queue_id)) == queue_id and not topic.startswith(LIGHT_QUEUES)
+
+
+def queue_end(contents: Mapping[str, bytes], topic: str, queue_id: int) -> int:
+    """Where the units of a queue end, in bytes from its begin."""
+    files = [
+        (path, data) for path, data in contents.items() if path.rpartition("/")[0] == f"{QUEUES}/{topic}/{queue_id}"
+    ]
+    ends = [int(path.rpartition("/")[2]) + len(data.rstrip(b"\0")) for path, data in files if any(data)]
+    return -(-max(ends, default=0) // UNIT_BYTES) * UNIT_BYTES
 
 
 def log_records(contents: Mapping[str, bytes]) -> list[Record]:
@@ -117,7 +148,28 @@ def checkpoint(disk: SimulatedDisk, setting: Setting, deleted_to: Mapping[str, i
             and not has_unit(worst, r, setting.queue_file_units * UNIT_BYTES)
         ),
         missing_in_index=_places(r for r in written if setting.index and not is_indexed(pairs, r)),
+        is_durable=present.get("checkpoint") == worst.get("checkpoint"),
+        missing_for_java=_missing_for_java(worst, setting, (number(0), number(8), number(16))) if setting.index else (),
     )
+
+
+def _missing_for_java(worst: Mapping[str, bytes], setting: Setting, stamps: tuple[int, int, int]) -> tuple[int, ...]:
+    """Which keyed records Java would not find after an unclean stop: it removes every index file that ends after the
+    index stamp, and indexes again from the newest log file whose first record is 3 s older than the other stamps."""
+    log_ms, queue_ms, index_ms = stamps
+    records = log_records(worst)
+    firsts: dict[int, Record] = {}
+    for record in records:
+        firsts.setdefault(record.physical_offset // setting.log_file_bytes, record)
+    before_ms = min(log_ms, queue_ms) - JAVA_SLACK_MS
+    again_from = max((r.physical_offset for r in firsts.values() if r.store_ms <= before_ms), default=0)
+    kept = {
+        path: data
+        for path, data in worst.items()
+        if path.startswith("index/") and int.from_bytes(data[8:16], "big") <= index_ms
+    }
+    pairs = index_pairs(kept, setting.index_slots)
+    return tuple(r.physical_offset for r in records if r.physical_offset < again_from and not is_indexed(pairs, r))
 
 
 def _places(records: Iterable[Record]) -> tuple[tuple[int, int], ...]:

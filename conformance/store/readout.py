@@ -6,22 +6,23 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from conformance.oracles.store_events import Queue, Readout, Unit
-from conformance.store.record import BLANK_BYTES, Record, decode
+from conformance.oracles.store_events import Pulled, Queue, Readout, Unit, Wanted
+from conformance.store.history import Setting
+from conformance.store.record import BLANK_BYTES, MESSAGE_MAGIC, Record, decode
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.store import Boundary, GetStatus, MessageStore, QueueUnit
+from refmq.store import Boundary, GetResult, GetStatus, MessageStore, QueueUnit
 
 ALL: Final = 1000
 """More than any history stores."""
 END_OF_TIME_MS: Final = TimestampMs(1 << 60)
 SECOND_MS: Final = 1000
+MAGIC: Final = MESSAGE_MAGIC.to_bytes(4, "big")
 
 
-def read_everything(
-    store: MessageStore, log_file_bytes: int, *, is_full: bool, hides_unwritten: bool = False, has_index: bool = True
-) -> Readout:
+def read_everything(store: MessageStore, setting: Setting, *, is_full: bool, hides_unwritten: bool = False) -> Readout:
     """All records, queues, keys and times."""
-    raw, log_end, log_fault = _log(store, log_file_bytes)
+    has_index = setting.index
+    raw, log_end, log_fault = _log(store, setting.log_file_bytes)
     records = tuple(record for record, _ in raw)
     by_key, by_key_between, newest_by_key = _keys(store, records) if has_index else ({}, {}, {})
     index = store.query_by_key("", "", 1, TimestampMs(0), END_OF_TIME_MS)
@@ -33,13 +34,16 @@ def read_everything(
         records=records,
         log_end=log_end,
         log_fault=log_fault,
-        queues={(queue.topic, queue.queue_id): _queue(store, queue.topic, queue.queue_id) for queue in store.queues()},
+        queues={
+            (queue.topic, queue.queue_id): _queue(store, queue.topic, queue.queue_id, setting)
+            for queue in store.queues()
+        },
         by_key=by_key,
         by_key_between=by_key_between,
         newest_by_key=newest_by_key,
         by_offset={
             record.physical_offset: store.message_at(PhysicalOffset(record.physical_offset)) == data
-            and store.message_at(PhysicalOffset(record.physical_offset + 1)) is None
+            and all(store.message_at(PhysicalOffset(at)) is None for at in _inside(record, data))
             for record, data in raw
         },
         index_last=(index.index_last_update_ms, index.index_last_update_offset) if has_index else None,
@@ -47,6 +51,15 @@ def read_everything(
         is_full=is_full,
         outside=tuple(_outside(store)),
     )
+
+
+def _inside(record: Record, data: bytes) -> Iterator[int]:
+    """Places inside of a record where another one seems to begin, and one where none does."""
+    yield record.physical_offset + 1
+    found = data.find(MAGIC, BLANK_BYTES)
+    while found >= 0:
+        yield record.physical_offset + found - 4
+        found = data.find(MAGIC, found + 1)
 
 
 def _outside(store: MessageStore) -> Iterator[str]:
@@ -111,16 +124,50 @@ def all_units(store: MessageStore, topic: str, queue_id: int) -> list[QueueUnit]
     return units
 
 
-def _queue(store: MessageStore, topic: str, queue_id: int) -> Queue:
+def pulled(
+    store: MessageStore,
+    setting: Setting,
+    queue: tuple[str, int],
+    asked: tuple[int, int],
+    result: GetResult,
+    found: tuple[int, ...],
+    units: tuple[Wanted, ...],
+) -> Pulled:
+    """One read of a queue. `asked` is from which offset on, and how many messages; `found` their queue offsets."""
+    return Pulled(
+        *queue,
+        *asked,
+        result.status.name,
+        result.next_offset,
+        result.min_offset,
+        result.max_offset,
+        found,
+        units,
+        log_max=store.log_max,
+        units_per_file=setting.queue_file_units,
+        memory_bytes=setting.memory_bytes,
+        suggest_slave=result.suggest_slave,
+        from_memory=setting.from_memory,
+        from_disk=setting.from_disk,
+        units_at_once=setting.units_at_once,
+    )
+
+
+def _queue(store: MessageStore, topic: str, queue_id: int, setting: Setting) -> Queue:
     first, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
     units = [
         Unit(u.queue_offset, u.physical_offset, u.size_bytes, u.tags_code) for u in all_units(store, topic, queue_id)
     ]
+    wanted = tuple(Wanted(unit.queue_offset, unit.physical_offset, unit.size_bytes) for unit in units)
     served: list[Record | str] = []
+    reads: list[Pulled] = []
     at = first
     while at < end and len(served) <= ALL:
         result = store.get_message(topic, queue_id, QueueOffset(at), ALL)
-        served.extend(decoded(data) for data in result.records)
+        records = [decoded(data) for data in result.records]
+        found_offsets = tuple(record.queue_offset if isinstance(record, Record) else -1 for record in records)
+        served.extend(records)
+        reads.append(pulled(store, setting, (topic, queue_id), (at, ALL), result, found_offsets, wanted))
         if result.next_offset <= at or result.status not in (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE):
             served.append(f"reading at {at} gave {result.status.name} and goes on at {result.next_offset}")
             break
@@ -132,7 +179,7 @@ def _queue(store: MessageStore, topic: str, queue_id: int) -> Queue:
             found = store.offset_by_time(topic, queue_id, TimestampMs(at_ms), boundary)
             searches.append((at_ms, boundary.value, int(found)))
     stored = tuple(int(store.store_time(topic, queue_id, QueueOffset(number))) for number in range(first, end))
-    return Queue(int(first), int(end), tuple(units), tuple(served), tuple(searches), stored)
+    return Queue(int(first), int(end), tuple(units), tuple(served), tuple(searches), stored, tuple(reads))
 
 
 def decoded(data: bytes) -> Record | str:

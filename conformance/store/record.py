@@ -112,7 +112,7 @@ def decode(data: bytes, physical_offset: int) -> Record | str | None:
     if stored_offset != physical_offset:
         return f"physical offset {stored_offset} at {physical_offset}"
     text = data[topic_end + 2 :].decode()
-    pairs = tuple(sorted(tuple(piece.split("\x01", 1)) for piece in text.split("\x02") if "\x01" in piece))
+    pairs = tuple(tuple(piece.split("\x01", 1)) for piece in text.split("\x02") if "\x01" in piece)
     return Record(
         physical_offset,
         size,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -13,10 +13,11 @@ from conformance.store import messages
 from conformance.store.drive import drive
 from conformance.store.readout import ALL, read_everything
 from conformance.store.record import BLANK_BYTES
-from refmq.model.ids import TimestampMs
+from refmq.errors import DiskFailed, UsageError
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.sim.choice import harshest, scripted
-from refmq.sim.disk import SimulatedCrash, SimulatedDisk
-from refmq.store import MessageStore, MessageToStore
+from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
+from refmq.store import LogPiece, MessageStore, MessageToStore, PutStatus
 
 OWN_MESSAGES: Final = ((0, 0), (1, 1), (0, 0))
 """Topic and queue of what a slave is sent when it is the master."""
@@ -31,8 +32,16 @@ class Slave:
         self._engine = engine
         self._setting = replace(setting, transient_pool=False)
         self._now_ms = TimestampMs(now_ms)
-        self._disk = SimulatedDisk(clock=lambda: self._now_ms, page_bytes=setting.page_bytes)
+        self._at_flush: Callable[[], None] | None = None
+        self._disk = SimulatedDisk(
+            clock=lambda: self._now_ms, page_bytes=setting.page_bytes, on_flush=self._during_flush
+        )
         self.store = self._start()
+
+    async def _during_flush(self) -> None:
+        planned, self._at_flush = self._at_flush, None
+        if planned is not None:
+            planned()
 
     def _start(self) -> MessageStore:
         self.store = self._engine.open_store(self._disk, self._setting)
@@ -73,10 +82,54 @@ class Slave:
             pass
 
     def readout(self) -> seen.Readout:
-        return read_everything(self.store, self._setting.log_file_bytes, is_full=True, has_index=self._setting.index)
+        return read_everything(self.store, self._setting, is_full=True)
 
-    def take(self, number: int) -> Iterator[seen.Sent]:
+    def refusals(self) -> Iterator[str]:
+        """What a slave must not do: a sentence for each that it does."""
+        store, end, file_bytes = self.store, self.store.log_max, self._setting.log_file_bytes
+        wrong = [(int(end) + 1, 1), (int(end) - 1, 1)]
+        if end > store.log_min:
+            wrong += [(int(end), file_bytes - end % file_bytes + 1), (int(end) + file_bytes, 1)]
+        for at, length in wrong:
+            try:
+                store.append_log(LogPiece(PhysicalOffset(at), bytes(length)))
+                yield f"{length} bytes for {at} were appended to a log that ends at {end}"
+            except UsageError:
+                pass
+            if store.log_max != end:
+                yield f"a piece that was refused has moved the end of the log from {end} to {store.log_max}"
+        to_send = messages.one(h.AppendMessage(), 0, self._now_ms, 1 << 20)
+        assert isinstance(to_send.message, MessageToStore)
+        if store.put(to_send.message, self._now_ms).status is not PutStatus.SERVICE_NOT_AVAILABLE:
+            yield "a slave has taken a message"
+        for queue in store.queues():
+            for offset in (store.max_offset(queue.topic, queue.queue_id) + 7, QueueOffset(-1)):
+                result = store.get_message(queue.topic, queue.queue_id, QueueOffset(offset), 1)
+                if result.next_offset != offset or result.records:
+                    yield f"a slave corrects offset {offset} of {queue} to {result.next_offset}"
+
+    def fail(self) -> Iterator[str]:
+        """A flush fails, and with it the slave: it takes nothing more."""
+        self._disk.inject(Fault.FLUSH_FAILS)
+        piece = LogPiece(self.store.log_max, bytes(1))
+        try:
+            self.store.append_log(piece)
+            drive(self.store.flush())
+            yield "a flush that failed has come to its end"
+        except DiskFailed:
+            pass
+        try:
+            self.store.append_log(LogPiece(self.store.log_max, bytes(1)))
+            yield "a slave goes on after a flush has failed"
+        except DiskFailed:
+            pass
+
+    def take(self, number: int, *, during_flush: bool) -> Iterator[seen.Sent]:
         """Becomes the master, and is sent messages with numbers from `number` on."""
+        if during_flush:
+            self._at_flush = lambda: self.store.set_slave(False)
+            drive(self.store.flush())
+        self._at_flush = None
         self.store.set_slave(False)
         for each, (topic, queue) in enumerate(OWN_MESSAGES, number):
             to_send = messages.one(h.AppendMessage(topic, queue), each, self._now_ms, 1 << 20)
@@ -104,17 +157,21 @@ def replicate(
     with_queues: bool,
 ) -> Iterator[seen.Observation]:
     """Lets a slave live through a step. `known` is everything that the master has."""
-    slave = Slave(engine, setting, now_ms)
+    slave = Slave(engine, setting, max(0, now_ms - step.behind_ms))
     end = known.log_min + (known.log_max - known.log_min) * step.percent // 100
     if step.in_blank:
         end = max(_places_in_blanks(known, setting.log_file_bytes), default=end)
     slave.follow(master, end, step)
+    for sentence in slave.refusals():
+        yield seen.Failed("Replicate", sentence)
     if end >= known.log_max:
         slave.settle()
         yield seen.Replicated(known, slave.readout(), with_queues)
+        for sentence in slave.fail() if known.records else ():
+            yield seen.Failed("Replicate", sentence)
         return
     arrived_to = int(slave.store.log_max) if known.records else 0
-    sent = tuple(slave.take(number))
+    sent = tuple(slave.take(number, during_flush=step.during_flush))
     if len(sent) != len(OWN_MESSAGES):
         yield seen.Failed("Replicate", "a slave that became the master takes no messages")
     slave.settle()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from conformance.base import Violation
@@ -11,9 +11,10 @@ from conformance.oracles import store_events as seen
 from conformance.oracles.store import judge
 from conformance.store import at_rest, damage, messages, raw
 from conformance.store import history as h
-from conformance.store.damage import ABORT, CHECKPOINT
+from conformance.store.damage import ABORT, CHECKPOINT, LOCK
+from conformance.store.damaged import leftovers, start_damaged
 from conformance.store.drive import drive
-from conformance.store.flush_rules import QUEUE_THOROUGH_MS, FlushRules
+from conformance.store.flush_rules import QUEUE_PAGES, QUEUE_THOROUGH_MS, FlushRules
 from conformance.store.readout import ALL, decoded, read_everything
 from conformance.store.record import BLANK_BYTES, Record
 from conformance.store.replica import replicate
@@ -22,7 +23,7 @@ from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse, StrayFil
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import Dispatched, MessageStore, MessageToStore, PutResult, PutStatus
+from refmq.store import Dispatched, MessageStore, MessageToStore, PutResult, PutStatus, RecoveryReport
 from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
 
 BEGIN_MS: Final = 1_700_000_000_000
@@ -30,11 +31,17 @@ RESERVED_MS: Final = 72 * 3600 * 1000
 DELETE_HOUR: Final = 4
 CAPACITY_BYTES: Final = 1 << 40
 FULL_PERCENT: Final = 90
-LOCK: Final = "lock"
-AT_REST: Final = ("commitlog", "consumequeue", "consumequeue_ext", "index", CHECKPOINT, ABORT)
-"""What a clean stop makes durable; the configuration is saved by others."""
 CONFIG: Final = "config/delayOffset.json"
-_MAY_FAIL: Final = (h.FlushLog, h.Maintain, h.StopStore, h.ExpireFile, h.CleanQueues, h.DispatchMessage, h.SaveConfig)
+_MAY_FAIL: Final = (
+    h.FlushLog,
+    h.Maintain,
+    h.StopStore,
+    h.RestartStore,
+    h.ExpireFile,
+    h.CleanQueues,
+    h.DispatchMessage,
+    h.SaveConfig,
+)
 """Steps that a full or failing disk may stop."""
 
 
@@ -60,6 +67,8 @@ class Runner:
             on_flush=self._during_flush,
         )
         self._deleted_to: dict[str, int] = {}
+        self._foreign: dict[str, bytes] = {}
+        """Files in the store's directories that belong to somebody else, and what they hold."""
         self._meanwhile: h.Meanwhile | None = None
         self._flushes_left = 0
         self._waiting: list[tuple[PutResult, tuple[int, ...]]] = []
@@ -99,9 +108,10 @@ class Runner:
                 if self.store.accepts_puts:
                     self._see(seen.Failed(type(step).__name__, "a flush failed, and puts are accepted all the same"))
             # A full or failing disk may stop an awaited operation; nothing that was promised may depend on it.
-            if not isinstance(step, _MAY_FAIL):
+            is_excused = bool(self.disk.happened) or isinstance(step, h.ExpireFile)  # which has a full disk of its own
+            if not isinstance(step, _MAY_FAIL) or not is_excused:
                 self._failed(step, error)
-            elif isinstance(step, h.StopStore):
+            elif isinstance(step, h.StopStore | h.RestartStore):
                 self._crash(h.ProcessCrash())
         except Exception as error:  # an engine may be wrong in any way; every way is a finding
             self._failed(step, error)
@@ -124,7 +134,9 @@ class Runner:
                 self.now_ms = max(BEGIN_MS, self.now_ms + by_ms)
             case h.StartStore() if store is None:
                 self._start(step)
-            case h.DamageAbort() | h.DamageCheckpoint() | h.StrayFile() | h.LoseDerived() if store is None:
+            case h.DamageAbort() | h.DamageCheckpoint() | h.DamageConfig() | h.StrayFile() | h.LoseDerived() if (
+                store is None
+            ):
                 self._damage(step)
             case h.DamageRecord() if store is None:
                 self._damage_record(step)
@@ -169,17 +181,19 @@ class Runner:
                 end = int(store.log_max)
                 self._deleted_to[name] = end
                 self._rules = None  # the queues are flushed before their time
-                self._see(seen.DeleteTopic(name, end))  # before: it may die half way
+                self._see(seen.DeleteTopic(name, end, store.dispatched_to))  # before: it may die half way
                 store.delete_topic(name)
             case h.StopStore():
-                self._meanwhile = None  # nothing is sent to a store that is being stopped
-                drive(store.stop(TimestampMs(self.now_ms)))
-                self.store = None
-                self._waiting.clear()
-                self._see(seen.StopStore())
-                self._note_checkpoint()
-                self._look_at_rest()
+                self._stop(store)
                 self.disk = self.disk.after_process_crash()  # a new process, with nothing lost
+            case h.RestartStore():
+                self._stop(store)
+                try:
+                    self._started(store, drive(store.start(TimestampMs(self.now_ms))))
+                except DiskError as error:  # the step may be stopped by a fault; a start here may not fail for it
+                    if not self.disk.happened:
+                        raise AssertionError(f"a second start failed: {error}") from error
+                    raise
             case h.Meanwhile(flushes):
                 self._meanwhile, self._flushes_left = step, flushes
             case h.Replicate():
@@ -195,8 +209,21 @@ class Runner:
             case _:
                 pass
 
+    def _stop(self, store: MessageStore) -> None:
+        self._meanwhile = None  # nothing is sent to a store that is being stopped
+        try:
+            drive(store.stop(TimestampMs(self.now_ms)))
+        finally:
+            self.store = None
+            self._waiting.clear()
+            self.observations.extend(leftovers(self.disk, "StopStore"))
+        self._see(seen.StopStore())
+        self._note_checkpoint()
+        self._look_at_rest()
+
     def _maintain(self, store: MessageStore, after_ms: int) -> None:
         flushed, dispatched, faults = store.flushed_to, store.dispatched_to, len(self.disk.happened)
+        full_queues = self._queues_with_full_pages(store)
         is_disturbed = self._meanwhile is not None
         drive(store.maintain(TimestampMs(self.now_ms)))
         was_set_back, self._clock_was_set_back = self._clock_was_set_back, False
@@ -204,7 +231,11 @@ class Runner:
             self._rules = None  # the disk is full, or a flush has failed: it tries again when it can
         if not store.accepts_puts:
             return
+        if not self.disk.happened and not is_disturbed:
+            self._see(seen.DeletionsKept())
         self._judge_maintain(store, flushed)
+        if self._rules is not None and self._rules.by_queue_pages and full_queues:
+            self._judge_queues(full_queues)
         if was_set_back:
             return  # nobody knows how much time has passed
         if after_ms >= QUEUE_THOROUGH_MS and not self._is_lied_to:
@@ -216,13 +247,41 @@ class Runner:
     def _judge_maintain(self, store: MessageStore, flushed: int) -> None:
         """The log is flushed when its rules say so, and otherwise not."""
         rules = self._rules
-        if rules is None or self.setting.sync_flush:
+        if rules is None:
+            return
+        if self.setting.sync_flush and store.flushed_to != store.log_max:
+            self._see(seen.Failed("maintain", f"{store.flushed_to} of {store.log_max} is flushed, and nobody waits"))
+        if self.setting.sync_flush:
+            rules.flushes(self.now_ms, 0, 0)
             return
         if self.setting.transient_pool and rules.commits(self.now_ms) and store.log_max < self._appended_to:
             self._see(seen.Failed("maintain", f"only {store.log_max} of {self._appended_to} left the transient pool"))
         expected = store.log_max if rules.flushes(self.now_ms, flushed, store.log_max) else flushed
         if store.flushed_to != expected:
             self._see(seen.Failed("maintain", f"the log is flushed to {store.flushed_to} instead of {expected}"))
+
+    def _queues_with_full_pages(self, store: MessageStore) -> dict[tuple[str, int], int]:
+        """How many units the queues have that the page rule says must be flushed at the next occasion."""
+        rules = self._rules
+        if rules is None:
+            return {}
+        ends = {
+            (queue.topic, queue.queue_id): store.max_offset(queue.topic, queue.queue_id) for queue in store.queues()
+        }
+        ends = {name: end for name, end in ends.items() if end * raw.UNIT_BYTES >= QUEUE_PAGES * rules.page_bytes}
+        worst = raw.worst_case(self.disk) if ends else {}
+        return {
+            (topic, queue_id): int(end)
+            for (topic, queue_id), end in ends.items()
+            if rules.full_pages(raw.queue_end(worst, topic, queue_id), end * raw.UNIT_BYTES) >= QUEUE_PAGES
+        }
+
+    def _judge_queues(self, full_queues: dict[tuple[str, int], int]) -> None:
+        worst = raw.worst_case(self.disk)
+        for (topic, queue_id), end in full_queues.items():
+            durable = raw.queue_end(worst, topic, queue_id) // raw.UNIT_BYTES
+            if durable < end:
+                self._see(seen.Failed("maintain", f"{durable} of {end} units of {topic}/{queue_id} are durable"))
 
     def _dispatch(self, store: MessageStore, count: int) -> None:
         """Whoever waits for messages is told of each one, in order."""
@@ -289,6 +348,8 @@ class Runner:
             has_room = self.disk.capacity_bytes == CAPACITY_BYTES
             if is_legal and accepts and has_room and faults == len(self.disk.happened):
                 self._see(seen.Failed("put", f"{result.status.name} for a message that can be stored"))
+            if not is_legal and accepts and result.status is not messages.refusal(to_send, self.setting):
+                self._see(seen.Failed("put", f"{result.status.name} for a message that is not legal"))
             return
         if not messages.is_legal(to_send, self.setting):
             self._see(seen.Failed("put", "a message that fits no record was stored"))
@@ -326,11 +387,13 @@ class Runner:
         self._flushes_left -= 1
         if self._flushes_left >= 0:
             return
-        self._meanwhile = None
+        self._meanwhile = replace(step, times=step.times - 1) if step.times > 1 else None
         self._may_lack_room |= self.disk.capacity_bytes != CAPACITY_BYTES
         message = h.AppendMessage(step.topic, step.queue)
-        room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
-        self._put(self.store, messages.one(message, self.numbers, self.now_ms, room, self._host), early=False)
+        for _ in range(step.count):
+            self.now_ms += step.after_ms
+            room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
+            self._put(self.store, messages.one(message, self.numbers, self.now_ms, room, self._host), early=False)
         if step.dispatch:
             self.store.dispatch(ALL)
             self._serve(h.ServeMessage(step.topic, step.queue), self.store)
@@ -400,10 +463,11 @@ class Runner:
         before = self.disk.contents()
         meanwhile, self._meanwhile = self._meanwhile, None
         try:
-            drive(self.engine.open_store(self.disk.another_process(), self.setting).start(TimestampMs(self.now_ms)))
+            another = self.disk.another_process()
+            drive(self.engine.open_store(another, self.setting).start(TimestampMs(self.now_ms)))
             self._see(seen.Failed("SecondProcess", "a store was started in a directory that is in use"))
         except StoreInUse:
-            pass
+            self.observations.extend(leftovers(another, "SecondProcess"))
         self._meanwhile = meanwhile
         if self.disk.contents() != before:
             self._see(seen.Failed("SecondProcess", "a store that was refused has changed files"))
@@ -414,7 +478,7 @@ class Runner:
         drive(replace_text_file(self.disk, CONFIG, str(value).encode()))
         self._see(seen.ConfigSaved(value))
         backup = read_text_file(self.disk, f"{CONFIG}.bak")
-        if previous not in (None, str(value).encode()) and backup != previous:
+        if previous and previous != str(value).encode() and backup != previous:
             self._see(seen.Failed("SaveConfig", f"the backup holds {backup!r}, not {previous!r}"))
 
     # --- crashes and starts -----------------------------------------------------------------------------------
@@ -451,22 +515,34 @@ class Runner:
         except Exception as error:
             self._cannot_start(error)
             return
+        readout = self._started(store, report)
+        if undisturbed is not None:
+            self._see(seen.Recovered(undisturbed, readout))
+
+    def _started(self, store: MessageStore, report: RecoveryReport) -> seen.Readout:
         self.store = store
         self._used_percent = 0
         self._may_lack_room = False
-        self._rules, self._appended_to = FlushRules.since(self.now_ms), 0
+        self._rules = FlushRules.since(self.now_ms, self.setting.flush_page_bytes)
+        self._appended_to = 0
         self._is_at_rest = False
-        self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched))
-        if ABORT not in raw.worst_case(self.disk):
+        self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched, report.notes))
+        worst = raw.worst_case(self.disk)
+        if ABORT not in worst:
             self._see(seen.Failed("StartStore", "a power loss now would look like a clean stop"))
+        differ = raw.differences(worst, self.disk.contents())
+        if differ and not self.disk.happened:
+            self._see(seen.Failed("StartStore", f"a start serves, and a power loss now would change {differ}"))
         config = read_text_file_or_backup(self.disk, CONFIG)
         self._see(seen.ConfigRead(int(config) if config is not None else -1))
         self._flushed_to = -1
         self._note_progress()
         readout = self._readout(store, is_full=True)
         self._see(readout)
-        if undisturbed is not None:
-            self._see(seen.Recovered(undisturbed, readout))
+        changed = sorted(path for path, data in self._foreign.items() if self.disk.contents().get(path) != data)
+        if changed:
+            self._see(seen.Failed("StartStore", f"files of somebody else were changed: {changed}"))
+        return readout
 
     def _undisturbed(self, step: h.StartStore) -> seen.Readout | None:
         """What a start without deaths gives, if the deaths of this one must not make a difference."""
@@ -481,14 +557,8 @@ class Runner:
 
     def _look_at_rest(self) -> None:
         """After a clean stop everything is durable, and every file as its format says."""
-        contents, present = raw.worst_case(self.disk), self.disk.contents()
-        differ = sorted(
-            path
-            for path in contents.keys() | present.keys()
-            # A file that was never written may lose its size.
-            if contents.get(path, b"").rstrip(b"\0") != present.get(path, b"").rstrip(b"\0")
-            and path.partition("/")[0] in AT_REST
-        )
+        contents = raw.worst_case(self.disk)
+        differ = raw.differences(contents, self.disk.contents())
         if differ or ABORT in contents:
             self._see(seen.Failed("StopStore", f"a power loss now would change {differ}; abort: {ABORT in contents}"))
         for fault in at_rest.faults(contents, self.setting, self._deleted_to):
@@ -497,13 +567,7 @@ class Runner:
 
     def _readout(self, store: MessageStore, *, is_full: bool) -> seen.Readout:
         hides = self.setting.transient_pool and not is_full
-        return read_everything(
-            store,
-            self.setting.log_file_bytes,
-            is_full=is_full,
-            hides_unwritten=hides,
-            has_index=self.setting.index,
-        )
+        return read_everything(store, self.setting, is_full=is_full, hides_unwritten=hides)
 
     def _cannot_start(self, error: Exception) -> None:
         self.is_broken = True
@@ -513,7 +577,10 @@ class Runner:
             return
         self._see(seen.StartFailed(f"{type(error).__name__}: {error}"))
 
-    def _damage(self, step: h.DamageAbort | h.DamageCheckpoint | h.StrayFile | h.LoseDerived) -> None:
+    def _damage(self, step: h.DamageAbort | h.DamageCheckpoint | h.DamageConfig | h.StrayFile | h.LoseDerived) -> None:
+        if isinstance(step, h.DamageConfig):
+            self._damage_config(step)
+            return
         self._see(seen.Damaged(type(step).__name__))
         self._is_at_rest = False
         match step:
@@ -528,38 +595,28 @@ class Runner:
                 self._may_refuse |= how in ("ahead", "torn")
             case h.StrayFile(where):
                 path = damage.stray_file(self.disk, self.setting, where)
-                if path is not None:
+                if where in damage.FOREIGN:
+                    assert path is not None
+                    self._foreign[path] = self.disk.contents()[path]
+                elif path is not None:
                     self._must_be_refused(StrayFile, path)
                     self.disk.take_away(path)
             case h.LoseDerived(what):
                 damage.lose_derived(self.disk, what)
+                self._foreign = {path: data for path, data in self._foreign.items() if self.disk.exists(path)}
+
+    def _damage_config(self, step: h.DamageConfig) -> None:
+        if not self.disk.exists(CONFIG):
+            return
+        self.disk.take_away(CONFIG)
+        if step.how == "empty":
+            self.disk.put_contents({CONFIG: b""})
+        self._see(seen.ConfigLost())
 
     def _damage_record(self, step: h.DamageRecord) -> None:
-        """A record that was durable is damaged and others follow. A start may refuse, or overlook it; it may not drop
-        what follows."""
-        records = raw.log_records(self.disk.contents())
-        if not self._is_at_rest or len(records) < 2:
-            return
-        record = records[step.record % (len(records) - 1)]
-        base = record.physical_offset // self.setting.log_file_bytes * self.setting.log_file_bytes
-        copy = self.disk.copy()
-        damage.flip_byte(copy, f"{raw.LOG}/{base:020}", record.physical_offset - base + step.byte % record.size_bytes)
-        before = copy.contents()
-        store = self.engine.open_store(copy, self.setting)
-        try:
-            drive(store.start(TimestampMs(self.now_ms)))
-        except DamagedLog:
-            after = copy.contents()
-            if {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} - {LOCK}:
-                self._see(seen.Failed("StartStore", "a start that refused a damaged log has changed files"))
-            return
-        gone = [
-            other.physical_offset
-            for other in records
-            if store.message_at(PhysicalOffset(other.physical_offset)) is None
-        ]
-        if set(gone) - {record.physical_offset}:
-            self._see(seen.Failed("StartStore", f"a damaged record at {record.physical_offset} took {gone} with it"))
+        if self._is_at_rest:
+            now_ms = TimestampMs(self.now_ms)
+            self.observations.extend(start_damaged(step, self.disk.copy(), self.setting, self.engine, now_ms))
 
     def _must_be_refused(self, kind: type[Exception], path: str) -> None:
         """A start says what is wrong, and changes nothing."""
@@ -573,6 +630,7 @@ class Runner:
             changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
             if changed - {LOCK}:
                 self._see(seen.Failed("StartStore", f"a start that was refused has changed {sorted(changed)}"))
+            self.observations.extend(leftovers(self.disk, "StartStore"))
         except Exception as error:
             self._see(seen.Failed("StartStore", f"{type(error).__name__} instead of {kind.__name__}: {error}"))
         else:
@@ -602,10 +660,15 @@ class Runner:
         if self._is_lied_to or not self.disk.exists(CHECKPOINT):
             return
         size = self.disk.info(CHECKPOINT).size_bytes
-        stamps = self.disk.open(CHECKPOINT, writable=False).read(0, min(128, size))
+        file = self.disk.open(CHECKPOINT, writable=False)
+        stamps = file.read(0, min(128, size))
+        file.close()
         if stamps != self._checkpoint_bytes:
             self._checkpoint_bytes = stamps
-            self._see(raw.checkpoint(self.disk, self.setting, self._deleted_to))
+            found = raw.checkpoint(self.disk, self.setting, self._deleted_to)
+            self._see(found)
+            if not found.is_durable and not self.disk.happened:
+                self._see(seen.Failed("WriteCheckpoint", "a power loss now would bring back the checkpoint before it"))
 
 
 def _told(each: Dispatched) -> tuple[object, ...]:
@@ -616,7 +679,7 @@ def _told(each: Dispatched) -> tuple[object, ...]:
 
 def _to_tell(record: Record) -> tuple[object, ...]:
     """What whoever waits for a message is told of it."""
-    pairs = tuple([name, value] for name, value in record.properties)
+    pairs = tuple(sorted([name, value] for name, value in record.properties))
     where = (record.topic, record.queue_id, record.queue_offset, record.physical_offset, record.size_bytes)
     return (*where, messages.tags_code(record), record.store_ms, pairs)
 

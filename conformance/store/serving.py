@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from conformance.oracles import store_events as seen
 from conformance.store import history as h
 from conformance.store import messages, raw
-from conformance.store.readout import ALL, all_units, decoded
+from conformance.store.readout import ALL, all_units, decoded, pulled
 from conformance.store.record import Record, java_hash
 from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.sim.disk import SimulatedDisk
@@ -43,25 +43,7 @@ def serve(
                 and raw.holds(worst, record.physical_offset, data, setting.log_file_bytes),
                 must_be_durable=setting.sync_flush,
             )
-        yield seen.Pulled(
-            topic,
-            queue_id,
-            offset,
-            step.count,
-            result.status.name,
-            result.next_offset,
-            result.min_offset,
-            result.max_offset,
-            tuple(found),
-            units,
-            log_max=store.log_max,
-            units_per_file=setting.queue_file_units,
-            memory_bytes=setting.memory_bytes,
-            suggest_slave=result.suggest_slave,
-            from_memory=setting.from_memory,
-            from_disk=setting.from_disk,
-            units_at_once=setting.units_at_once,
-        )
+        yield pulled(store, setting, (topic, queue_id), (offset, step.count), result, tuple(found), units)
         if (result.min_offset, result.max_offset) != (first, end):
             yield seen.Failed("get_message", f"bounds {result.min_offset}, {result.max_offset}")
         if result.next_offset == offset or result.next_offset >= end:

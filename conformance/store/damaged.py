@@ -1,0 +1,68 @@
+"""A store is started although a record of its log is damaged; and what nobody may leave behind who does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from conformance.engines import StoreEngine
+from conformance.oracles import store_events as seen
+from conformance.store import damage, raw
+from conformance.store import history as h
+from conformance.store.drive import drive
+from conformance.store.readout import read_everything
+from refmq.errors import CorruptRecord, DamagedLog
+from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.sim.disk import SimulatedDisk
+
+
+def start_damaged(
+    step: h.DamageRecord, copy: SimulatedDisk, setting: h.Setting, engine: StoreEngine, now_ms: TimestampMs
+) -> Iterator[seen.Observation]:
+    """A record that was durable is damaged and others follow. A start may refuse, or overlook it; it may not drop what
+    follows, unless it is told to cut the log. `copy` is a disk that was stopped cleanly, and is used up."""
+    records = raw.log_records(copy.contents())
+    if len(records) < 2:
+        return
+    record = records[step.record % (len(records) - 1)]
+    place = record.physical_offset
+    base = place // setting.log_file_bytes * setting.log_file_bytes
+    damage.flip_byte(copy, f"{raw.LOG}/{base:020}", place - base + step.byte % record.size_bytes)
+    if step.lost == "checkpoint":
+        copy.take_away(damage.CHECKPOINT)
+    elif step.lost:
+        damage.lose_derived(copy, step.lost)
+    before = copy.contents()
+    store = engine.open_store(copy, replace(setting, cut_damage=step.cut))
+    try:
+        drive(store.start(now_ms))
+    except CorruptRecord as error:
+        if step.cut:
+            yield seen.Failed("StartStore", f"a damaged log was refused and should be cut: {error}")
+        yield from leftovers(copy, "StartStore")
+        yield from _changes(before, copy.contents(), only_log=not isinstance(error, DamagedLog))
+        return
+    offsets = [other.physical_offset for other in records]
+    gone = {offset for offset in offsets if store.message_at(PhysicalOffset(offset)) is None}
+    if step.cut:
+        if any(offset < place for offset in gone):
+            yield seen.Failed("StartStore", f"a cut at {place} took {sorted(gone)} with it")
+        if store.log_max <= place:  # otherwise nobody has noticed, and any field of the record may be wrong
+            yield seen.Cut(read_everything(store, setting, is_full=True))
+    elif gone - {place}:
+        yield seen.Failed("StartStore", f"a damaged record at {place} took {sorted(gone)} with it")
+
+
+def _changes(before: dict[str, bytes], after: dict[str, bytes], *, only_log: bool) -> Iterator[seen.Observation]:
+    """Files that a start has changed although it refused. A record that fits no queue may be noticed only when the
+    queues are built again: then all but what is built is as it was."""
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    changed = {path for path in changed - {damage.LOCK} if path.startswith(raw.LOG) or not only_log}
+    if changed:
+        yield seen.Failed("StartStore", f"a start that refused a damaged log has changed {sorted(changed)}")
+
+
+def leftovers(disk: SimulatedDisk, step: str) -> Iterator[seen.Observation]:
+    """A store that has ended, or was not let to start, holds nothing any more."""
+    if disk.is_alive and (disk.open_paths or disk.held_locks):
+        yield seen.Failed(step, f"still open: {disk.open_paths}, still locked: {disk.held_locks}")
