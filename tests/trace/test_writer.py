@@ -209,7 +209,7 @@ def test_a_full_disk_costs_nothing_while_there_is_room_in_memory(
     assert [file.head.file_number for file in files] == list(range(len(files)))
     said = [record.getMessage() for record in caplog.records]
     assert said == [
-        f"the trace in {tmp_path} cannot be written, events are dropped soon: [Errno 28] No space left on device",
+        f"the trace in {tmp_path} cannot be written, events wait for it: [Errno 28] No space left on device",
         f"the trace in {tmp_path} is written again",
     ]
 

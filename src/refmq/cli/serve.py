@@ -48,7 +48,7 @@ MEMORY_BYTES = 512 << 20
     help="Where everything is kept.",
 )
 @click.option("--in-memory", is_flag=True, help="Keep nothing: everything is gone at the end.")
-@trace_option("the broker")
+@trace_option("each of the two")
 def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: Path | None) -> None:
     """Run a nameserver and a broker on loopback until Ctrl-C."""
     config = BrokerConfig(

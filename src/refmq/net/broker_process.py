@@ -19,11 +19,11 @@ from refmq.net.broker import BrokerNode
 from refmq.net.files import RealDisk
 from refmq.net.limits import Limits
 from refmq.net.nameserver import FileOn, Nameserver
-from refmq.net.nameserver_process import KV_FILE, plan_tls, read_conf
+from refmq.net.nameserver_process import KV_FILE, nameserver_label, plan_tls, read_conf
 from refmq.net.process import raise_open_files_limit, stop_on_signals
 from refmq.net.tls import ServerTls
 from refmq.store import ReferenceStore, StoreConfig
-from refmq.trace.writer import TraceWriter
+from refmq.trace.writer import recording
 
 STOP_TIMEOUT_S: Final = 10.0
 SETTINGS_FILE: Final = "broker.properties"
@@ -86,13 +86,11 @@ async def running_broker(
     plan: BrokerPlan, disk: Disk, settings_file: tuple[Disk, str] | None, tls: ServerTls
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
     """A broker that listens, and its address; stopped in bounded time at the end."""
-    recorder = TraceWriter(plan.trace, plan.config.broker_name) if plan.trace is not None else None
     idle_s = float(plan.config.server_channel_max_idle_time_seconds)
     limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s)
     limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
-    try:
-        emit = None if recorder is None else recorder.record
-        store = ReferenceStore(disk, plan.store, emit=emit)
+    with recording(plan.trace, plan.config.broker_name) as recorder:
+        store = ReferenceStore(disk, plan.store, emit=None if recorder is None else recorder.record)
         node = BrokerNode(
             plan.config,
             plan.store,
@@ -108,9 +106,6 @@ async def running_broker(
             yield node, format_address(host, port)
         finally:
             await node.stop(STOP_TIMEOUT_S)
-    finally:
-        if recorder is not None:
-            recorder.close()
 
 
 async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
@@ -145,17 +140,22 @@ async def run_serve_process(
 ) -> None:
     """A nameserver and a broker that knows it, in one process, until SIGTERM or Ctrl-C."""
     stop = stop_on_signals()
-    nameserver = Nameserver(kv_file=FileOn(kv_disk, KV_FILE) if kv_disk is not None else None, tls=tls)
-    host, port = await nameserver.start(plan.listen, namesrv_port)
-    address = format_address(host, port)
-    try:
-        known = replace(plan, config=replace(plan.config, namesrv_addr=address))
-        async with running_broker(known, disk, None, tls) as (node, _):
-            say(address, node)
-            nameserver.failure.add_done_callback(lambda _: stop.set())
-            await wait_for_end(stop, node)
-    finally:
-        await nameserver.close(STOP_TIMEOUT_S / 4)
+    with recording(plan.trace, nameserver_label(namesrv_port)) as trace:
+        nameserver = Nameserver(
+            kv_file=FileOn(kv_disk, KV_FILE) if kv_disk is not None else None,
+            tls=tls,
+            record=None if trace is None else trace.record,
+        )
+        host, port = await nameserver.start(plan.listen, namesrv_port)
+        address = format_address(host, port)
+        try:
+            known = replace(plan, config=replace(plan.config, namesrv_addr=address))
+            async with running_broker(known, disk, None, tls) as (node, _):
+                say(address, node)
+                nameserver.failure.add_done_callback(lambda _: stop.set())
+                await wait_for_end(stop, node)
+        finally:
+            await nameserver.close(STOP_TIMEOUT_S / 4)
 
 
 async def wait_for_end(stop: asyncio.Event, node: BrokerNode) -> None:

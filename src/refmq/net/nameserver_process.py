@@ -16,7 +16,7 @@ from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import raise_open_files_limit, stop_on_signals
 from refmq.net.tls import ServerTls, TlsMode, self_signed_certificate, server_context
 from refmq.protocol.properties import parse_properties
-from refmq.trace.writer import TraceWriter
+from refmq.trace.writer import recording
 
 KV_FILE: Final = "kvConfig.json"
 SETTINGS_FILE: Final = "namesrv.properties"
@@ -132,24 +132,27 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
     for path in (plan.kv_path, plan.settings_path):
         path.parent.mkdir(parents=True, exist_ok=True)
     kv_disk, settings_disk = RealDisk(plan.kv_path.parent), RealDisk(plan.settings_path.parent)
-    trace = TraceWriter(plan.trace, f"namesrv-{plan.port}") if plan.trace is not None else None
     try:
-        nameserver = Nameserver(
-            kv_file=FileOn(kv_disk, plan.kv_path.name),
-            settings_file=FileOn(settings_disk, plan.settings_path.name),
-            settings=plan.settings,
-            limits=limits,
-            tls=tls,
-            record=trace.record if trace is not None else None,
-        )
-        host, port = await nameserver.start(plan.listen, plan.port)
-        say(f"The Name Server boot success. serializeType=JSON, address {format_address(host, port)}")
-        await run_nameserver(nameserver, stop, STOP_TIMEOUT_S)
+        with recording(plan.trace, nameserver_label(plan.port)) as trace:
+            nameserver = Nameserver(
+                kv_file=FileOn(kv_disk, plan.kv_path.name),
+                settings_file=FileOn(settings_disk, plan.settings_path.name),
+                settings=plan.settings,
+                limits=limits,
+                tls=tls,
+                record=None if trace is None else trace.record,
+            )
+            host, port = await nameserver.start(plan.listen, plan.port)
+            say(f"The Name Server boot success. serializeType=JSON, address {format_address(host, port)}")
+            await run_nameserver(nameserver, stop, STOP_TIMEOUT_S)
     finally:
         kv_disk.close()
         settings_disk.close()
-        if trace is not None:
-            trace.close()
+
+
+def nameserver_label(port: int) -> str:
+    """The name of a nameserver in traces: it has none of its own."""
+    return f"namesrv-{port}"
 
 
 __all__ = ["DEFAULT_PORT", "NameserverOptions", "NameserverPlan", "plan_nameserver", "run_nameserver_process"]

@@ -15,12 +15,13 @@ before.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Final
@@ -261,7 +262,7 @@ class TraceWriter:
         """What was to be written stays in its page."""
         if self._failure != str(error):
             self._failure = str(error)
-            log.warning("the trace in %s cannot be written, events are dropped soon: %s", self.directory, error)
+            log.warning("the trace in %s cannot be written, events wait for it: %s", self.directory, error)
 
     def _say_dropped(self, *, at_once: bool) -> None:
         """Says from time to time that events are dropped, for as long as they are."""
@@ -276,3 +277,13 @@ class TraceWriter:
             self._lost_count += queued.page.read(queued.written)[::RECORD_BYTES].count(KIND_EVENT)
         if self._lost_count:
             log.warning("the trace in %s ends early: %d events are lost", self.directory, self._lost_count)
+
+
+@contextlib.contextmanager
+def recording(directory: Path | None, node: str) -> Iterator[TraceWriter | None]:
+    """The recorder of a node as long as it runs; none without a directory."""
+    if directory is None:
+        yield None
+        return
+    with TraceWriter(directory, node) as trace:
+        yield trace
