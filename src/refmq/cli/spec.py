@@ -18,8 +18,9 @@ from refmq.verify.spec.check import RunOptions, Verdict, run_all
 from refmq.verify.spec.counterexample import history, render, steps_of
 from refmq.verify.spec.histories import as_saved_history
 from refmq.verify.spec.judging import Fate, judge_mutants
-from refmq.verify.spec.mutants import KINDS, mutants_of, read_reasons
-from refmq.verify.spec.table import write_table
+from refmq.verify.spec.mutants import KINDS, Reasons, mutants_of, read_reasons
+from refmq.verify.spec.table import write_score
+from refmq.verify.spec.table import write_table as write_results
 from refmq.verify.spec.tlc import DEFAULT_HEAP, Progress, find_tlc
 from refmq.verify.spec.traces import validate_trace
 
@@ -124,12 +125,8 @@ def check(
     options = RunOptions(heap=heap, workers=workers, timeout_s=timeout_s)
     verdicts = run(chosen, options, jobs, jar, as_json)
     if write_table:
-        write_readme_table(folder, verdicts)
+        write_results(folder / "README.md", verdicts)
     finish(verdicts, counterexamples, show, as_json)
-
-
-def write_readme_table(folder: Path, verdicts: list[Verdict]) -> None:
-    write_table(folder / "README.md", verdicts)
 
 
 @command.command()
@@ -200,6 +197,7 @@ def trace(
 @click.option("--only", default="", help="Only mutants of this definition.")
 @click.option("--dry-run", is_flag=True, help="List the mutants without running them.")
 @click.option("--no-cache", is_flag=True, help="Neither use nor keep the verdicts of earlier runs (build/mutants/).")
+@click.option("--write-table", is_flag=True, help="Write the score into the README of the folder.")
 @spec_dir_option
 @jar_option
 @jobs_option
@@ -212,6 +210,7 @@ def mutate(
     only: str,
     dry_run: bool,
     no_cache: bool,
+    write_table: bool,
     spec_dir: Path | None,
     jar: Path | None,
     jobs: int,
@@ -222,6 +221,9 @@ def mutate(
     folder = find_spec_dir(spec_dir)
     if protocol not in protocols(folder):
         raise UsageError(f"there is no {protocol}.tla with an MC{protocol}.tla in {folder}")
+    complete = every == 1 and not only and not kinds
+    if write_table and not complete:
+        raise UsageError("--write-table takes all mutants: leave --every, --only and --kind out")
     spec = folder / f"{protocol}.tla"
     mutants = [mutant for mutant in mutants_of(spec.read_text(), kinds or KINDS) if only in ("", mutant.definition)]
     mutants = mutants[::every]
@@ -238,8 +240,10 @@ def mutate(
     cache = None if no_cache else folder.parent / "build" / "mutants" / f"{protocol}.jsonl"
     fates = judge_mutants(find_tlc(jar), spec, mutants, judges, options, jobs, counter.count, cache)
     counter.clear()
-    complete = every == 1 and not only and not kinds
-    report_mutants(protocol, fates, reasons, complete, as_json)
+    score = Score(fates, reasons)
+    if write_table:
+        write_score(folder / "README.md", protocol, score.cells())
+    report_mutants(protocol, score, reasons, complete, as_json)
 
 
 class MutantCounter:
@@ -251,7 +255,7 @@ class MutantCounter:
 
     def count(self, fate: Fate) -> None:
         self.done += 1
-        self.survived += fate.killed_by == ""
+        self.survived += not fate.killed_by
         if self.shown:
             click.echo(f"\r\x1b[K{self.done}/{self.total} mutants, {self.survived} survived", nl=False, err=True)
 
@@ -260,40 +264,60 @@ class MutantCounter:
             click.echo("\r\x1b[K", nl=False, err=True)
 
 
-def report_mutants(
-    protocol: str, fates: list[Fate], reasons: dict[tuple[str, str, str, int], str], complete: bool, as_json: bool
-) -> None:
+class Score:
+    """The fates of all mutants, counted."""
+
+    def __init__(self, fates: list[Fate], reasons: Reasons) -> None:
+        self.fates = fates
+        self.undecided = [fate for fate in fates if fate.undecided_by]
+        self.survivors = [
+            fate.mutant for fate in fates if fate.mutant is not None and not fate.killed_by and not fate.undecided_by
+        ]
+        self.unexplained = [mutant for mutant in self.survivors if mutant.key not in reasons]
+        self.killed = len(fates) - len(self.survivors) - len(self.undecided)
+        self.ratio = self.killed / len(fates) if fates else 1.0
+
+    def cells(self) -> tuple[int | str, ...]:
+        explained = len(self.survivors) - len(self.unexplained)
+        percent = f"{100 * self.ratio:.1f} %"
+        return (len(self.fates), self.killed, percent, explained, len(self.unexplained), len(self.undecided))
+
+
+def report_mutants(protocol: str, score: Score, reasons: Reasons, complete: bool, as_json: bool) -> None:
     """Print score and survivors; raise when a survivor has no reason, a reason no survivor, or the score is low."""
-    survivors = [fate.mutant for fate in fates if fate.mutant is not None and not fate.killed_by]
-    killed = len(fates) - len(survivors)
-    unexplained = [mutant for mutant in survivors if mutant.key not in reasons]
+    survivors, fates = score.survivors, score.fates
     stale = [key for key in reasons if complete and key not in {mutant.key for mutant in survivors}]
     broken = [fate for fate in fates if fate.broken]
-    score = killed / len(fates) if fates else 1.0
     if as_json:
         print_json(
             {
                 "protocol": protocol,
                 "mutants": len(fates),
-                "killed": killed,
-                "score": round(score, 4),
+                "killed": score.killed,
+                "score": round(score.ratio, 4),
                 "survivors": [{"mutant": str(mutant), "reason": reasons.get(mutant.key)} for mutant in survivors],
+                "undecided": [{"mutant": str(fate.mutant), "by": fate.undecided_by} for fate in score.undecided],
                 "killers": {str(fate.mutant): f"{fate.killed_by}: {fate.finding}" for fate in fates if fate.killed_by},
             }
         )
     else:
         for mutant in survivors:
             click.echo(f"survived  {mutant}\n          {reasons.get(mutant.key, 'NO REASON GIVEN')}")
+        for fate in score.undecided:
+            click.echo(f"undecided {fate.mutant}\n          {fate.undecided_by} did not end in time")
         click.echo(
-            f"{protocol}: {killed} of {len(fates)} mutants killed ({100 * score:.1f} %), {len(survivors)} survived"
+            f"{protocol}: {score.killed} of {len(fates)} mutants killed ({100 * score.ratio:.1f} %), "
+            f"{len(survivors)} survived, {len(score.undecided)} undecided"
         )
     if broken:
         raise CheckFound(f"{len(broken)} mutants do not parse, the first is {broken[0].mutant}: {broken[0].finding}")
-    if unexplained:
-        raise CheckFound(f"{len(unexplained)} survivors have no reason in mutants/{protocol}.toml")
+    if score.undecided:
+        raise CheckFound(f"{len(score.undecided)} mutants are undecided: give them more time, or the judges a bound")
+    if score.unexplained:
+        raise CheckFound(f"{len(score.unexplained)} survivors have no reason in mutants/{protocol}.toml")
     if stale:
         raise CheckFound(f"mutants/{protocol}.toml explains what did not survive: {', '.join(map(str, stale[:3]))}")
-    if complete and score < SCORE_WANTED:
+    if complete and score.ratio < SCORE_WANTED:
         raise CheckFound(f"the score of {protocol} is below {100 * SCORE_WANTED:.0f} %")
 
 

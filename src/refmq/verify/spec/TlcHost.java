@@ -30,13 +30,17 @@ import javax.management.ObjectName;
  * <p>A small model is checked in a tenth of a second by a machine that has compiled TLC, and in a second or two by one
  * that has just started. TLC is made to run once in a process, though: it keeps what it knows of a specification in
  * static variables. So the host remembers what the static variables, and everything that they lead to, held before the
- * first run ({@link Memento}), and puts it back before the next one. Then a run begins exactly as in a process of its
- * own, except that the machine is warm.
+ * first run ({@link Memento}), and puts it back before the next one. Then a run begins as in a process of its own, except
+ * that the machine is warm.
  *
  * <p>A class is part of the memento if an earlier run has loaded it. A run that loads one more (the first that checks
  * liveness, say) initialises it as always; after such a run the host begins anew, with fresh classes and a memento
  * that knows all of them. Some classes look at TLC's options when they are initialised (whether to count for the
  * coverage), so runs with other options have classes and a memento of their own: a {@link Stage}.
+ *
+ * <p>One thing is not as in a process of its own. TLC numbers names as it meets them, and has met those of its own classes
+ * earlier here. The numbers decide in which order fields are printed and in which order the search for a cycle begins,
+ * so a violated liveness property may come with another of its counterexamples.
  *
  * <p>Requests come by standard input: a count, and as many strings in the form of {@code DataInput.readUTF}; the first
  * one is the value of TLA-Library, the others are TLC's arguments. What TLC prints goes to standard output, followed by

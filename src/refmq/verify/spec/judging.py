@@ -2,6 +2,8 @@
 
 A mutant is killed by the first configuration that does not end as it expects; only survivors go on to the next one. The
 quickest one is asked first, and soon the one that has killed most mutants for its time.
+A judge that does not end in time has said nothing: it is asked again, with more time, when no other one killed the
+mutant, and a mutant about which a judge stays silent even then is undecided, which is neither killed nor survived.
 Verdicts are kept in a file, under a hash of everything that they depend on (the mutated module, the other modules, the
 configuration, the way in which TLC is run), so that a run that was interrupted goes on where it stopped, and a change
 of one configuration asks only for the verdicts of that one.
@@ -17,7 +19,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from refmq.errors import CheckFound
@@ -27,9 +29,11 @@ from refmq.verify.spec.mutants import Mutant
 from refmq.verify.spec.plan import recorded
 from refmq.verify.spec.tlc import Found, Tlc, run_tlc
 
-MUTANT_TIMEOUT_S = 300  # a mutant that takes longer lets the model grow without end (or the machine is very busy)
+FIRST_LIMIT_S = 90  # many times what a judge takes with the original
+LAST_LIMIT_S = 900  # a mutant that takes longer lets the model grow without end (or the machine is very busy)
 MUTANT_HEAP = "1g"
-JVM_START_S = 1.0  # what a judge costs that has nothing to do
+RUN_START_S = 0.2  # what a judge costs that has nothing to do
+UNPARSABLE = re.compile(r"Parsing or semantic analysis failed|\*\*\* Errors|Lexical error")
 UNTIMED_S = 5.0  # how long a judge is taken to be of which the table of results knows nothing
 
 
@@ -42,14 +46,18 @@ class Fate:
     finding: str = ""
     broken: bool = False
     """It does not parse: a fault of the mutation tool, not a finding."""
+    undecided_by: str = ""
+    """A configuration that did not end in time, when no other one killed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one configuration found in one mutant; an empty finding: it ended as it expects, or not in time."""
+    """What one configuration found in one mutant; an empty finding: it ended as it expects."""
 
     finding: str = ""
     broken: bool = False
+    late_after_s: int = 0
+    """It did not end in so many seconds (or in the memory that it had), so there is no finding yet; 0: it did."""
 
 
 class Judgements:
@@ -63,7 +71,10 @@ class Judgements:
             for line in path.read_text().splitlines():
                 try:
                     entry = json.loads(line)
-                    self.known[str(entry["key"])] = Judgement(str(entry["finding"]), bool(entry["broken"]))
+                    late_after_s = int(entry["late_after_s"])
+                    self.known[str(entry["key"])] = Judgement(
+                        str(entry["finding"]), bool(entry["broken"]), late_after_s
+                    )
                 except (ValueError, KeyError, TypeError):
                     continue  # the last line of a run that was killed; its verdict is found again
 
@@ -76,7 +87,7 @@ class Judgements:
             self.known[key] = judgement
             if self.path is not None:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                entry = {"key": key, "finding": judgement.finding, "broken": judgement.broken, "about": about}
+                entry = {"key": key, **asdict(judgement), "about": about}
                 with self.path.open("a") as file:
                     file.write(json.dumps(entry) + "\n")
 
@@ -107,19 +118,19 @@ class Court:
         others += [configuration.module] if configuration.module not in others else []
         for path in (configuration.path, *(path for path in others if path != self.spec)):
             digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
-        digest.update(repr((tlc_arguments(configuration, self.options), self.options.timeout_s)).encode())
+        digest.update(repr(tlc_arguments(configuration, self.options)).encode())
         return digest.hexdigest()
 
-    def judge_one(self, mutant: Mutant | None, configuration: Configuration) -> Judgement:
-        """The verdict of one configuration, from an earlier run or by TLC."""
+    def judge_one(self, mutant: Mutant | None, configuration: Configuration, limit_s: int) -> Judgement:
+        """The verdict of one configuration, from an earlier run (if that had as much time) or by TLC."""
         key = self.key(mutant, configuration)
         judgement = self.judgements.get(key)
-        if judgement is None:
-            judgement = self.run(mutant, configuration)
+        if judgement is None or 0 < judgement.late_after_s < limit_s:
+            judgement = self.run(mutant, configuration, limit_s)
             self.judgements.put(key, judgement, f"{configuration.name}: {mutant or 'the original'}")
         return judgement
 
-    def run(self, mutant: Mutant | None, configuration: Configuration) -> Judgement:
+    def run(self, mutant: Mutant | None, configuration: Configuration, limit_s: int) -> Judgement:
         with tempfile.TemporaryDirectory(prefix="refmq-mutant-") as folder_name:
             folder = Path(folder_name)
             for path in (*self.spec.parent.glob("*.tla"), configuration.path):
@@ -133,19 +144,19 @@ class Court:
                 arguments=tlc_arguments(copy, self.options),
                 heap=MUTANT_HEAP,
                 short_lived=True,
-                timeout_s=self.options.timeout_s or MUTANT_TIMEOUT_S,
+                timeout_s=limit_s,
             )
-            if outcome.found is Found.ERROR and no_finding(outcome.errors):
+            if outcome.found is Found.TIMEOUT or (outcome.found is Found.ERROR and gave_up(outcome.errors)):
+                return Judgement(late_after_s=limit_s)
+            if outcome.found is Found.ERROR and any(map(UNPARSABLE.search, outcome.errors)):
                 return Judgement(" ".join(outcome.errors)[:200], broken=True)
             verdict = judge(copy, outcome)
-        if verdict.ok or (outcome.found is Found.TIMEOUT and mutant is not None):
-            return Judgement()
-        return Judgement(verdict.reason[:200])
+        return Judgement() if verdict.ok else Judgement(verdict.reason[:200])
 
     def promise(self, configuration: Configuration) -> float:
         """How many mutants a judge kills in a second, as far as it has been asked."""
         name = configuration.name
-        return (self.killed[name] + 1) / (self.asked[name] + 2) / (self.seconds[name] + JVM_START_S)
+        return (self.killed[name] + 1) / (self.asked[name] + 2) / (self.seconds[name] + RUN_START_S)
 
     def fate_of(self, mutant: Mutant) -> Fate:
         """Hold a mutant against one judge after the other until one of them does not end as it expects.
@@ -156,28 +167,40 @@ class Court:
             known = self.judgements.get(self.key(mutant, configuration))
             if known is not None and known.finding:
                 return Fate(mutant, configuration.name, known.finding, known.broken)
-        for configuration in sorted(self.judges, key=self.promise, reverse=True):
-            if mutant.kind == "fair" and not assumes_fairness(configuration):
-                continue  # it does not read the fairness conditions, so nothing can have changed for it
-            judgement = self.judge_one(mutant, configuration)
-            self.asked[configuration.name] += 1
-            if judgement.finding:
-                self.killed[configuration.name] += 1
-                return Fate(mutant, configuration.name, judgement.finding, judgement.broken)
-        return Fate(mutant)
+        fair = [judge for judge in self.judges if assumes_fairness(judge)]
+        # Without fairness conditions a judge does not read what a mutant of that kind has changed.
+        waiting = fair if mutant.kind == "fair" else self.judges
+        for limit_s in self.limits:
+            late = []
+            for configuration in sorted(waiting, key=self.promise, reverse=True):
+                judgement = self.judge_one(mutant, configuration, limit_s)
+                self.asked[configuration.name] += 1
+                if judgement.finding:
+                    self.killed[configuration.name] += 1
+                    return Fate(mutant, configuration.name, judgement.finding, judgement.broken)
+                if judgement.late_after_s:
+                    late.append(configuration)
+            waiting = late
+        return Fate(mutant, undecided_by=waiting[0].name if waiting else "")
+
+    @property
+    def limits(self) -> Sequence[int]:
+        """How long a judge may take, and how long when it is asked again."""
+        return (self.options.timeout_s,) if self.options.timeout_s else (FIRST_LIMIT_S, LAST_LIMIT_S)
 
 
 def assumes_fairness(configuration: Configuration) -> bool:
     return re.search(r"^SPECIFICATION\s+\w*Fair\w*", configuration.path.read_text(), flags=re.MULTILINE) is not None
 
 
-def no_finding(errors: Sequence[str]) -> bool:
-    """Whether TLC failed without having evaluated anything: the text does not parse, or Java itself gave up.
+def gave_up(errors: Sequence[str]) -> bool:
+    """Whether Java itself failed, for lack of memory or because somebody ended it. TLC has not found anything then.
 
     An error while a mutant is evaluated (a value outside of a function's domain) is a finding, and kills it.
     """
-    unparsable = re.compile(r"Parsing or semantic analysis failed|\*\*\* Errors|Lexical error|OutOfMemory")
-    return any(map(unparsable.search, errors)) or all(error.startswith("TLC ended with code") for error in errors)
+    return any("OutOfMemory" in error for error in errors) or all(
+        error.startswith("TLC ended with code") for error in errors
+    )
 
 
 def judge_mutants(
@@ -207,8 +230,10 @@ def judge_mutants(
         return fate
 
     with tlc.threads(jobs) as pool:
-        originals = pool.map(lambda configuration: court.judge_one(None, configuration), court.judges)
+        originals = pool.map(lambda configuration: court.judge_one(None, configuration, LAST_LIMIT_S), court.judges)
         for configuration, original in zip(court.judges, originals, strict=True):
+            if original.late_after_s:
+                raise CheckFound(f"without any mutation {configuration.name} takes more than {LAST_LIMIT_S} s")
             if original.finding:
                 raise CheckFound(f"without any mutation {configuration.name} fails: {original.finding}")
         return list(pool.map(one, mutants))

@@ -53,6 +53,10 @@ SWAPS = {
 }
 
 
+Reasons = dict[tuple[str, str, str, int], str]
+"""Why a mutant survives, by its key."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """One change of the specification's text: `text[start:end]` becomes `replacement`."""
@@ -185,7 +189,7 @@ def changes(
             yield "update", child.children[-1].first, child.last, "@"
 
 
-def read_reasons(path: Path) -> dict[tuple[str, str, str, int], str]:
+def read_reasons(path: Path) -> Reasons:
     """The explained survivors of spec/mutants/X.toml."""
     if not path.is_file():
         return {}

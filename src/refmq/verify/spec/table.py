@@ -1,9 +1,9 @@
-"""The table of results in spec/README.md, between two marks, so that the text around it stays as it is."""
+"""The tables of results and of mutants in spec/README.md, between marks: the text around them stays as it is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 from refmq.errors import UsageError
@@ -12,20 +12,47 @@ from refmq.verify.spec.check import Verdict
 BEGIN = "<!-- results: written by `refmq spec check --write-table` -->"
 END = "<!-- end of results -->"
 HEADER = ("configuration", "expected and found", "distinct states", "depth", "processor time")
+SCORES_BEGIN = "<!-- mutants: written by `refmq spec mutate X --write-table` -->"
+SCORES_END = "<!-- end of mutants -->"
+SCORES_HEADER = (
+    "protocol",
+    "mutants",
+    "killed",
+    "score",
+    "survived, explained",
+    "survived, not explained",
+    "undecided",
+)
 
 
 def write_table(readme: Path, verdicts: Sequence[Verdict]) -> None:
     """Replace the rows of the configurations that ran, and keep the rows of the others."""
-    text = readme.read_text() if readme.is_file() else ""
-    if BEGIN not in text or END not in text:
-        raise UsageError(f"{readme} has no place for the table: it needs the lines {BEGIN} and {END}")
-    before, rest = text.split(BEGIN, 1)
-    table, after = rest.split(END, 1)
-    rows = known_rows(table)
-    rows.update({verdict.configuration.name: row(verdict) for verdict in verdicts if verdict.ok})
+    new = {verdict.configuration.name: row(verdict) for verdict in verdicts if verdict.ok}
     names = {path.stem for path in readme.parent.glob("*.cfg")}
-    lines = [line(HEADER), line(["---"] * len(HEADER)), *[rows[name] for name in sorted(rows) if name in names]]
-    readme.write_text(before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after)
+    replace_rows(readme, (BEGIN, END), HEADER, new, names)
+
+
+def write_score(readme: Path, protocol: str, cells: Sequence[int | str]) -> None:
+    """Replace the row of one protocol in the table of mutants."""
+    new = {protocol: line((f"`{protocol}`", *map(str, cells)))}
+    replace_rows(
+        readme, (SCORES_BEGIN, SCORES_END), SCORES_HEADER, new, {path.stem for path in readme.parent.glob("*.tla")}
+    )
+
+
+def replace_rows(
+    readme: Path, marks: tuple[str, str], header: Sequence[str], new: Mapping[str, str], existing: Set[str]
+) -> None:
+    """Put new rows into the table between the marks; rows of what exists no more are left out."""
+    text = readme.read_text() if readme.is_file() else ""
+    begin, end = marks
+    if begin not in text or end not in text:
+        raise UsageError(f"{readme} has no place for the table: it needs the lines {begin} and {end}")
+    before, rest = text.split(begin, 1)
+    table, after = rest.split(end, 1)
+    rows = {**known_rows(table), **new}
+    lines = [line(header), line(["---"] * len(header)), *[rows[name] for name in sorted(rows) if name in existing]]
+    readme.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + after)
 
 
 def known_rows(table: str) -> dict[str, str]:
