@@ -42,6 +42,10 @@ Seen with a real 4.9.7 broker as well, so nothing that a broker could repair:
 - `send_batch` of the C++ client does not mark its request as a batch: everything in it is stored as one message.
 - The Node client finds no route for a topic that nobody made, and does not ask for the default topic's.
 - The C++ client takes no port above 32767, and does not go back when its group's offset is reset under it.
+- The C++ client stops consuming for good when it gets a queue back while its pull from before still waits at the broker
+  (15 s): members that join and leave in quick succession can do that.
+- A reset of offsets keeps a callback thread of a Java 5.3.3 consumer, and answers need one as well: with two brokers on
+  two processors it stands still for a minute, unless `clientCallbackExecutorThreads` is larger.
 - A consumer of Java 5.3.3 with `clientRebalance=false` asks for POP, is refused, and consumes nothing.
 - Messages with a delivery time of Java 5.3.3 (`setDelayTimeMs` and the like) come at once.
 - Two processes under one client id (the same address and instance name) take the same queues, and leave others to

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
+from click.core import ParameterSource
 
 from refmq.broker.config import BrokerConfig
 from refmq.cli._server import trace_option, warn
@@ -49,8 +50,13 @@ MEMORY_BYTES = 512 << 20
 )
 @click.option("--in-memory", is_flag=True, help="Keep nothing: everything is gone at the end.")
 @trace_option("each of the two")
-def command(port: int, broker_port: int, folder: Path, in_memory: bool, trace: Path | None) -> None:
+@click.pass_context
+def command(
+    context: click.Context, port: int, broker_port: int, folder: Path, in_memory: bool, trace: Path | None
+) -> None:
     """Run a nameserver and a broker on loopback until Ctrl-C."""
+    if in_memory and context.get_parameter_source("folder") is not ParameterSource.DEFAULT:
+        raise click.UsageError("--in-memory keeps nothing, so there is nothing for --dir")
     config = BrokerConfig(
         listen_port=broker_port,
         broker_ip1=LOOPBACK,
