@@ -1,7 +1,7 @@
 --------------------------- MODULE MCHaReplication ---------------------------
 (* HaReplication with bounds: every behaviour of a small cluster. The configurations beside this *)
 (* module say in their first lines what each of them shows.                                     *)
-EXTENDS HaReplication
+EXTENDS HaReplicationPromises
 
 \* Some questions do not need every detail; their configurations leave these out.
 WholePieces(s) == IF Linked(s) /\ link[s].next # None THEN {Min(FileEnd(link[s].next), SendLimit(link[s].to))} ELSE {}

@@ -1,4 +1,4 @@
 ---- MODULE SIMHaReplication ----
 (* HaReplication with larger bounds, for long random walks. *)
-EXTENDS HaReplication
+EXTENDS HaReplicationPromises
 ====

@@ -17,7 +17,7 @@
 (* that begins and ends inside one record has no cell and counts as a      *)
 (* heartbeat.                                                              *)
 (***************************************************************************)
-EXTENDS HaReplication
+EXTENDS HaReplicationPromises
 
 CONSTANT Events
 VARIABLES taken,        \* how many events have been taken

@@ -115,8 +115,13 @@ def action_property_name(configuration: Configuration, place: str) -> str:
     if enclosing in configuration.properties:
         return enclosing
     # A refinement is listed under a name of the refining module, and violated in the abstract one.
-    spec = configuration.path.parent / f"{configuration.protocol}.tla"
-    texts = "\n".join(path.read_text() for path in (spec, configuration.module) if path.is_file())
+    beside = configuration.path.parent
+    places = (
+        beside / f"{configuration.protocol}.tla",
+        beside / f"{configuration.protocol}Promises.tla",
+        configuration.module,
+    )
+    texts = "\n".join(path.read_text() for path in places if path.is_file())
     for name in configuration.properties:
         if re.search(rf"^{name}\s*==\s*\w+!\w+", texts, flags=re.MULTILINE) and match[2].endswith("Abstract"):
             return name
