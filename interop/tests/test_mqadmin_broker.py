@@ -19,7 +19,7 @@ from interop.tests.conftest import VERSIONS
 SETTLE_S = 60.0
 COUNT = 8  # two in each of four queues
 
-# {broker}, {id} and {unique} are put in: the broker's address and the two ids of the first message.
+# {broker}, {id}, {unique} and {folder} are put in: the broker's address, two ids of the first message, a new folder.
 MAKE = (
     "updateTopic -c DefaultCluster -t {t} -r 4 -w 4",
     "updateTopic -b {broker} -t {t}-other -r 2 -w 2 -p 6",
@@ -62,6 +62,17 @@ LOOK = (
     "getConsumerConfig -g {t}-spare",
     "allocateMQ -t {t} -i a,b",
     "brokerConsumeStats -b {broker} -o true",
+    "producer -b {broker}",
+    "consumerStatus -g {t}-unknown",
+    "statsAll -t {t}",
+    "exportMetadata -b {broker} -f {folder} -t",
+    "exportMetadata -b {broker} -f {folder} -g",
+    "exportMetadata -c DefaultCluster -f {folder}",
+    "exportConfigs -c DefaultCluster -f {folder}",
+    "exportMetrics -c DefaultCluster -f {folder}",
+    "cleanUnusedTopic -b {broker}",
+    "cleanExpiredCQ -b {broker}",
+    "deleteExpiredCommitLog -b {broker}",
 )
 CHANGE = (
     "sendMessage -t {t} -p hello -k sent -c even -b broker-a -i 2",
@@ -109,7 +120,8 @@ def told(cluster: Cluster, jvm: Jvm, tag: str) -> dict[str, str]:
 
     def ask(templates: tuple[str, ...], **values: str) -> None:
         for template in templates:
-            command = template.format(t=tag, broker=cluster.brokers["broker-a"].address, **values)
+            broker = cluster.brokers["broker-a"]
+            command = template.format(t=tag, broker=broker.address, folder=broker.folder / "exported", **values)
             key = template if template not in answers else f"{template} (again)"
             answers[key] = jvm.mqadmin(*command.split(), "-n", cluster.address)
 
@@ -149,6 +161,7 @@ def comparable(command: str, text: str) -> list[str]:
     text = re.sub(r"^\s+(at |\.\.\. \d+ more).*\n", "", text, flags=re.MULTILINE)
     for pattern, word in (
         (r"127\.0\.0\.1:\d+", "ADDRESS"),
+        (r"/\S+/exported/", "FOLDER/"),
         (r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d([,.]\d+)?", "TIME"),
         (r"\b[0-9A-F]{32,56}\b", "ID"),
         (r"\b1[78]\d{11}\b", "MILLISECONDS"),
@@ -163,7 +176,7 @@ def comparable(command: str, text: str) -> list[str]:
         lines = [" ".join(line.split()[:5]) for line in lines]  # then rates and times
     if command.startswith("clusterList -m"):
         lines = [" ".join(line.split()[:2]) for line in lines]
-    if command.startswith("checkMsgSendRT"):
+    if command.startswith(("checkMsgSendRT", "statsAll")):  # then what depends on the moment
         lines = [" ".join(line.split()[:3]) for line in lines]
     # Whether a consumer of a few seconds has told its offset of the retry topic is a matter of luck.
     return sorted(line for line in lines if line and not line.startswith("%RETRY%"))

@@ -60,6 +60,17 @@ def test_what_is_shown_can_be_read_again() -> None:
     assert again == (broker, store, ())
 
 
+def test_what_mqadmin_exports_is_shown() -> None:
+    wanted = (
+        "brokerClusterName brokerId brokerName brokerRole fileReservedTime filterServerNums flushDiskType "
+        "maxMessageSize messageDelayLevel msgTraceTopicName slaveReadEnable traceOn traceTopicEnable useTLS "
+        "autoCreateTopicEnable autoCreateSubscriptionGroup"
+    )
+    shown = settings.shown_settings(BrokerConfig(), StoreConfig())
+    assert set(wanted.split()) <= set(shown)
+    assert (shown["brokerRole"], shown["filterServerNums"], shown["useTLS"]) == ("ASYNC_MASTER", "0", "false")
+
+
 def test_every_changeable_key_is_one_of_the_broker() -> None:
     assert set(settings.BROKER_KEYS) >= settings.CHANGEABLE
 

@@ -160,7 +160,7 @@ NO_EFFECT: Final = frozenset(
         "endTransactionThreadPoolNums", "flushConsumerOffsetHistoryInterval", "fetchNamesrvAddrByAddressServer",
         "putThreadPoolQueueCapacity", "replyThreadPoolQueueCapacity", "queryThreadPoolQueueCapacity",
         "clientManagerThreadPoolQueueCapacity", "consumerManagerThreadPoolQueueCapacity",
-        "filterServerNums", "highSpeedMode",
+        "filterServerNums", "useTLS", "highSpeedMode",
         "transferMsgByHeap", "maxDelayTime", "disableConsumeIfConsumerReadSlowly", "consumerFallbehindThreshold",
         "enableDetailStat", "autoDeleteUnusedStats", "isolateLogEnable", "messageStorePlugIn",
         "serverWorkerThreads", "serverCallbackExecutorThreads", "serverSelectorThreads",
@@ -305,9 +305,14 @@ def _checked(name: str, text: str, read: Callable[[str], Any]) -> Any:
         raise UsageError(f"{name} should be {error}, not {text[:80]!r}") from None
 
 
+SHOWN_AS_THEY_ARE: Final = {"brokerRole": "ASYNC_MASTER", "filterServerNums": "0", "useTLS": "false"}
+"""Keys that cannot be set here, with what is true of every broker: mqadmin's exportConfigs fails without them."""
+
+
 def shown_settings(broker: BrokerConfig, store: StoreConfig) -> dict[str, str]:
     """Every setting under upstream's name, sorted: the body of 26 GET_BROKER_CONFIG."""
-    shown = {name: _shown(getattr(broker, field)) for name, field in BROKER_KEYS.items()}
+    shown = {**SHOWN_AS_THEY_ARE}
+    shown |= {name: _shown(getattr(broker, field)) for name, field in BROKER_KEYS.items()}
     shown |= {name: key.show(getattr(store, key.field)) for name, key in STORE_KEYS.items()}
     return {name: shown[name] for name in sorted(shown)}
 
