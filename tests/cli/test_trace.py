@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from refmq.cli import main
+from refmq.cli.trace import count_entries
 from refmq.model.step import Event
-from refmq.trace.reader import trace_files
-from refmq.trace.record import Outcome
+from refmq.trace.reader import TraceReader, read_file, trace_files
+from refmq.trace.record import Encoder, Outcome, seal_block
 from refmq.trace.writer import TraceWriter
 
 
@@ -71,6 +76,36 @@ def test_a_torn_tail_is_shown_and_what_precedes_it_is_read(traces: Path, capsys:
     assert row["damage"][0].startswith("torn tail")
 
 
+def damage_middle(traces: Path) -> Path:
+    """A file of three blocks, of which the second is damaged."""
+    encoder = Encoder("broker-c", 0)
+    parts = [encoder.begin_file(0)]
+    for number in range(3):
+        records = encoder.node_name() if number == 0 else b""
+        parts.append(seal_block(records + encoder.event(Event("AckPut", "", "orders", 0, number), number), number, 0))
+    parts[2] = parts[2][:-1] + b"x"
+    path = traces / "broker-c-0-00000.trace"
+    path.write_bytes(b"".join(parts))
+    return path
+
+
+def test_what_surrounds_a_damaged_block_is_shown_and_the_damage_said(
+    traces: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = damage_middle(traces)
+    assert main(["trace", "ls", str(path), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["events"], len(row["damage"])) == (2, 1)
+    assert main(["trace", "cat", str(path)]) == 0
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == 2
+    assert output.err.startswith(f"refmq: {path}: damaged: bytes ")
+    assert main(["trace", "stats", str(path)]) == 0
+    assert "2 events in 0.000 s, 0 dropped, 1 damaged stretches" in capsys.readouterr().out
+    assert main(["trace", "cat", str(traces), "--node", "broker-a"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("verb", ["ls", "cat", "stats"])
 def test_bad_places_get_one_line(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["trace", verb, str(tmp_path / "missing")]) == 2
@@ -80,3 +115,62 @@ def test_bad_places_get_one_line(verb: str, tmp_path: Path, capsys: pytest.Captu
     errors = capsys.readouterr().err.splitlines()
     assert len(errors) == 3
     assert "is not a trace file: magic" in errors[2]
+
+
+@pytest.mark.parametrize("verb", ["ls", "cat", "stats"])
+def test_a_file_that_is_no_trace_does_not_hide_the_others(
+    verb: str, traces: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (traces / "a.trace").write_bytes(b"not a trace" * 10)
+    assert main(["trace", verb, str(traces)]) == 1
+    output = capsys.readouterr()
+    assert "broker-b" in output.out
+    assert len(output.err.splitlines()) == 1
+
+
+def test_a_file_that_was_only_begun_is_no_failure(traces: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (traces / "a.trace").touch()
+    assert main(["trace", "stats", str(traces)]) == 0
+    output = capsys.readouterr()
+    assert "4 events" in output.out
+    assert "a.trace is empty: its node ended before it wrote anything" in output.err
+
+
+def test_counting_columns_and_counting_events_give_the_same(tmp_path: Path) -> None:
+    with TraceWriter(tmp_path, "n", file_bytes_max=1 << 20) as trace:
+        for number in range(9_000):
+            action = ("Send", "Pull", "CommitOffset")[number % 3]
+            trace.record(Event(action, f"client-{number % 700}", a=number), Outcome(number % 6), number)
+    (path,) = trace_files(tmp_path)
+    with path.open("rb") as source:
+        reader = TraceReader(source)
+        counted: Counter[tuple[str, Outcome]] = Counter()
+        quick = 0
+        for block in reader.blocks():
+            quick += reader.has_only_events(block)
+            counted += count_entries(reader, block)[0]
+    assert quick > 0
+    expected = Counter((recorded.event.action, recorded.outcome) for recorded in read_file(path).events)
+    assert counted == expected
+    assert expected.total() == 9_000
+
+
+@pytest.mark.parametrize("arguments", [["cat"], ["cat", "--json"]])
+def test_a_reader_that_goes_away_and_an_interrupt_end_it_without_a_traceback(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    with TraceWriter(tmp_path, "n") as trace:
+        for number in range(20_000):
+            trace.record(Event("AckPut", "", "orders", 0, number))
+    command = [sys.executable, "-m", "refmq", "trace", *arguments, str(tmp_path)]
+    for end in ("close", "interrupt"):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None and process.stderr is not None
+            assert b"AckPut" in process.stdout.readline()
+            if end == "interrupt":
+                process.send_signal(signal.SIGINT)
+            process.stdout.close()
+            errors = process.stderr.read().decode()
+            process.wait(60)
+        assert errors.strip() in ("", "refmq: interrupted")
+        assert process.returncode in (1, 130)

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import click
 
-from refmq.cli.output import json_option, print_json
+from refmq.cli.output import json_option, print_json, warn
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -69,7 +69,3 @@ def print_settings(settings: Mapping[str, str], complaints: Sequence[str], *, as
         warn(complaint)
     for name, value in settings.items():
         click.echo(f"{name}={value}")
-
-
-def warn(message: str) -> None:
-    click.echo(f"refmq: {message}", err=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from refmq.broker.settings import shown_settings
-from refmq.cli._server import print_settings, server_options, warn
+from refmq.cli._server import print_settings, server_options
+from refmq.cli.output import warn
 from refmq.net.broker_process import BrokerOptions, plan_broker, run_broker_process
 
 

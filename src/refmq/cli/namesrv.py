@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from refmq.cli._server import print_settings, server_options, warn
+from refmq.cli._server import print_settings, server_options
+from refmq.cli.output import warn
 from refmq.nameserver.settings import DEFAULT_PORT, HIDDEN
 from refmq.net.nameserver_process import NameserverOptions, plan_nameserver, run_nameserver_process
 

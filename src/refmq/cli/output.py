@@ -27,3 +27,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
     for row in cells:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def warn(message: str) -> None:
+    """Say on stderr what is worth knowing and ends nothing."""
+    click.echo(f"refmq: {message}", err=True)

@@ -10,7 +10,8 @@ import click
 from click.core import ParameterSource
 
 from refmq.broker.config import BrokerConfig
-from refmq.cli._server import trace_option, warn
+from refmq.cli._server import trace_option
+from refmq.cli.output import warn
 from refmq.model.disk import Disk
 from refmq.nameserver.settings import DEFAULT_PORT
 from refmq.net.broker import BrokerNode

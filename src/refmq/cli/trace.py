@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import struct
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 import click
 
-from refmq.cli.output import json_option, print_json, print_table
-from refmq.errors import CorruptRecord, RefmqError, UsageError
+from refmq.cli.output import json_option, print_json, print_table, warn
+from refmq.errors import CorruptRecord, UsageError
 from refmq.model.vocabulary import fields_of
-from refmq.trace.reader import TraceFile, read_file, trace_files
-from refmq.trace.record import Dropped, Outcome, Recorded
+from refmq.trace.reader import Block, TraceReader, trace_files
+from refmq.trace.record import RECORD_BYTES, Dropped, Outcome, Recorded
+
+PROGRESS_INTERVAL_S: Final = 0.2
+AT_NS: Final = struct.Struct("<8xq48x")
+"""The time in an event record."""
 
 place_argument = click.argument("place", type=click.Path(path_type=Path))
 
@@ -30,30 +39,42 @@ def command() -> None:
 def ls(place: Path, as_json: bool) -> None:
     """List the trace files in PLACE: node, events, what is missing or damaged."""
     rows = []
-    for path, file in read_all(place):
+    files = TraceReaders(place)
+    for path, reader in files:
+        events = dropped = 0
+        for block in files.blocks(path, reader):
+            if reader.has_only_events(block):
+                events += block.head.count
+                continue
+            for entry in reader.entries_of(block):
+                if isinstance(entry, Dropped):
+                    dropped += entry.count
+                else:
+                    events += 1
         rows.append(
             {
                 "file": str(path),
-                "node": file.node,
-                "life": stamp(file.head.life_ns),
-                "number": file.head.file_number,
-                "bytes": file.size_bytes,
-                "blocks": file.block_count,
-                "events": len(file.events),
-                "dropped": file.dropped_count,
-                "damage": [str(damage) for damage in file.damage],
+                "node": reader.node,
+                "life": stamp(reader.head.life_ns),
+                "number": reader.head.file_number,
+                "bytes": reader.size_bytes,
+                "blocks": reader.block_count,
+                "events": events,
+                "dropped": dropped,
+                "damage": [str(damage) for damage in reader.damage],
             }
         )
     if as_json:
         print_json(rows)
-        return
-    print_table(
-        ["FILE", "NODE", "LIFE", "EVENTS", "DROPPED", "DAMAGE"],
-        [
-            [r["file"], r["node"], r["life"], r["events"], r["dropped"], "; ".join(r["damage"]) or "none"]  # type: ignore[arg-type]  # the list of texts above
-            for r in rows
-        ],
-    )
+    else:
+        print_table(
+            ["FILE", "NODE", "LIFE", "EVENTS", "DROPPED", "DAMAGE"],
+            [
+                [r["file"], r["node"], r["life"], r["events"], r["dropped"], in_short(r["damage"])]  # type: ignore[arg-type]  # the list of texts above
+                for r in rows
+            ],
+        )
+    files.finish()
 
 
 @command.command("cat")
@@ -65,18 +86,23 @@ def ls(place: Path, as_json: bool) -> None:
 def cat(place: Path, actions: tuple[str, ...], nodes: tuple[str, ...], limit: int | None, as_json: bool) -> None:
     """Print the events in PLACE, file by file. With --json: one object per line."""
     printed = 0
-    for _, file in read_all(place):
-        if nodes and file.node not in nodes:
-            continue
-        for entry in merged(file):
+    files = TraceReaders(place, quiet=sys.stdout.isatty())
+    for path, reader in files:
+        for entry in (entry for block in files.blocks(path, reader) for entry in reader.entries_of(block)):
+            if nodes and reader.node not in nodes:
+                reader.damage.clear()  # it is somebody else's
+                break
             if isinstance(entry, Recorded) and actions and entry.event.action not in actions:
                 continue
             click.echo(
-                json.dumps(as_object(file.node, entry), ensure_ascii=False) if as_json else line(file.node, entry)
+                json.dumps(as_object(reader.node, entry), ensure_ascii=False) if as_json else line(reader.node, entry)
             )
             printed += 1
             if printed == limit:
                 return
+        for damage in reader.damage:
+            warn(f"{path}: {damage}")
+    files.finish()
 
 
 @command.command("stats")
@@ -85,58 +111,111 @@ def cat(place: Path, actions: tuple[str, ...], nodes: tuple[str, ...], limit: in
 def stats(place: Path, as_json: bool) -> None:
     """Count the events in PLACE by node, action and outcome."""
     counts: Counter[tuple[str, str, str]] = Counter()
-    dropped: Counter[str] = Counter()
-    damaged = 0
-    first_ns: int | None = None
-    last_ns: int | None = None
-    for _, file in read_all(place):
-        damaged += len(file.damage)
-        dropped[file.node] += file.dropped_count
-        for recorded in file.events:
-            counts[file.node, recorded.event.action, recorded.outcome.name.lower()] += 1
-            first_ns = recorded.at_ns if first_ns is None else min(first_ns, recorded.at_ns)
-            last_ns = recorded.at_ns if last_ns is None else max(last_ns, recorded.at_ns)
-    duration_s = 0.0 if first_ns is None or last_ns is None else (last_ns - first_ns) / 1e9
+    dropped = damaged = 0
+    times_ns: list[int] = []
+    files = TraceReaders(place)
+    for path, reader in files:
+        for block in files.blocks(path, reader):
+            found, missing, ends_ns = count_entries(reader, block)
+            for (action, outcome), count in found.items():
+                counts[reader.node, action, outcome.name.lower()] += count
+            dropped += missing
+            times_ns = ends_of([*times_ns, *ends_ns])
+        damaged += len(reader.damage)
+    duration_s = (times_ns[-1] - times_ns[0]) / 1e9 if times_ns else 0.0
     rows = [(*key, count) for key, count in sorted(counts.items())]
     if as_json:
         print_json(
             {
                 "events": sum(counts.values()),
-                "dropped": sum(dropped.values()),
+                "dropped": dropped,
                 "damaged_stretches": damaged,
-                "first": None if first_ns is None else stamp(first_ns),
+                "first": stamp(times_ns[0]) if times_ns else None,
                 "duration_s": duration_s,
                 "counts": [dict(zip(("node", "action", "outcome", "count"), row, strict=True)) for row in rows],
             }
         )
-        return
-    print_table(["NODE", "ACTION", "OUTCOME", "COUNT"], rows)
-    click.echo(
-        f"{sum(counts.values())} events in {duration_s:.3f} s, "
-        f"{sum(dropped.values())} dropped, {damaged} damaged stretches"
-    )
+    else:
+        print_table(["NODE", "ACTION", "OUTCOME", "COUNT"], rows)
+        click.echo(
+            f"{sum(counts.values())} events in {duration_s:.3f} s, {dropped} dropped, {damaged} damaged stretches"
+        )
+    files.finish()
 
 
-def read_all(place: Path) -> Iterator[tuple[Path, TraceFile]]:
-    """The trace files of a place, one at a time."""
-    paths = trace_files(place)
-    if not paths:
-        raise UsageError(f"There are no trace files in {place}.")
-    for path in paths:
+def count_entries(reader: TraceReader, block: Block) -> tuple[Counter[tuple[str, Outcome]], int, list[int]]:
+    """The events of a block by action and outcome, how many are missing, and the first and the last time."""
+    records = block.records
+    if reader.has_only_events(block):
+        # Nearly all blocks are like this, and counting columns takes a tenth of the time.
+        outcomes, lows, highs = (records[offset::RECORD_BYTES] for offset in (1, 2, 3))
+        columns = Counter(zip(outcomes, lows, highs, strict=True))
+        with contextlib.suppress(KeyError, ValueError):  # then something is wrong with the block
+            found = {
+                (reader.strings[low | high << 8], Outcome(outcome)): count
+                for (outcome, low, high), count in columns.items()
+            }
+            return Counter(found), 0, ends_of([at_ns for (at_ns,) in AT_NS.iter_unpack(records)])
+    entries = list(reader.entries_of(block))
+    events = [entry for entry in entries if isinstance(entry, Recorded)]
+    missing = sum(entry.count for entry in entries if isinstance(entry, Dropped))
+    counts = Counter((entry.event.action, entry.outcome) for entry in events)
+    return counts, missing, ends_of([entry.at_ns for entry in events])
+
+
+def ends_of(times_ns: list[int]) -> list[int]:
+    return [min(times_ns), max(times_ns)] if times_ns else []
+
+
+class TraceReaders:
+    """The trace files of a place, one after the other. What cannot be read gets a line, and the rest is read."""
+
+    def __init__(self, place: Path, *, quiet: bool = False) -> None:
+        self._paths = trace_files(place)
+        if not self._paths:
+            raise UsageError(f"There are no trace files in {place}.")
+        self._shows_progress = sys.stderr.isatty() and not quiet
+        self._shown_s = time.monotonic()
+        self._bad_count = 0
+
+    def __iter__(self) -> Iterator[tuple[Path, TraceReader]]:
+        for path in self._paths:
+            try:
+                with path.open("rb") as source:
+                    if path.stat().st_size == 0:
+                        warn(f"{path} is empty: its node ended before it wrote anything")
+                        continue
+                    yield path, TraceReader(source)
+            except CorruptRecord as error:
+                self._bad(f"{path} is not a trace file: {error}")
+            except OSError as error:
+                self._bad(f"{path} cannot be read: {error.strerror}")
+
+    def _bad(self, why: str) -> None:
+        warn(why)
+        self._bad_count += 1
+
+    def blocks(self, path: Path, reader: TraceReader) -> Iterator[Block]:
+        """The blocks of a file, with a line that says how far they are when somebody waits."""
         try:
-            yield path, read_file(path)
-        except CorruptRecord as error:
-            raise RefmqError(f"{path} is not a trace file: {error}") from error
+            for block in reader.blocks():
+                yield block
+                if self._shows_progress and time.monotonic() > self._shown_s + PROGRESS_INTERVAL_S:
+                    self._shown_s = time.monotonic()
+                    click.echo(f"\r\x1b[K{path.name}: {block.position / reader.size_bytes:.0%}", nl=False, err=True)
+        finally:
+            if self._shows_progress:
+                click.echo("\r\x1b[K", nl=False, err=True)
+
+    def finish(self) -> None:
+        """A command that could not read everything has failed."""
+        if self._bad_count:
+            click.get_current_context().exit(1)
 
 
-def merged(file: TraceFile) -> Iterator[Recorded | Dropped]:
-    """Events and drops of one file in the order of their sequence numbers."""
-    drops = list(file.drops)
-    for recorded in file.events:
-        while drops and drops[0].sequence < recorded.sequence:
-            yield drops.pop(0)
-        yield recorded
-    yield from drops
+def in_short(damage: list[str]) -> str:
+    """The first stretch, and how many there are."""
+    return "; and ".join([*damage[:1], *([f"{len(damage) - 1} more"] if damage[1:] else [])]) or "none"
 
 
 def stamp(at_ns: int) -> str:

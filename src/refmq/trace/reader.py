@@ -1,16 +1,18 @@
 """Reading traces, without anything but the standard library.
 
-A file is read block by block. A block that is not whole ends the file when nothing follows it: that is
-the torn tail which a crash leaves, and no mistake. Anything else that is wrong is reported with its
-place, and reading goes on at the next whole block.
+A file is read block by block, and no more of it than a block is kept. A block that is not whole ends the file when
+nothing follows it: that is the torn tail which a crash leaves, and no mistake. Anything else that is wrong is reported
+with its place, and reading goes on at the next whole block; a record that makes no sense, at the next record. Strings
+that may have been defined in what is damaged are read as `?` and their number.
 """
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 from zlib import crc32
 
 from refmq.errors import CorruptRecord, UsageError
@@ -21,6 +23,7 @@ from refmq.trace.record import (
     KIND_NOTHING,
     KIND_STRING,
     RECORD_BYTES,
+    STRINGS_MAX,
     BlockHead,
     Dropped,
     FileHead,
@@ -33,6 +36,10 @@ from refmq.trace.record import (
 )
 
 SUFFIX: Final = ".trace"
+NODE_NUMBER: Final = 1
+"""The string that is the node's name."""
+CHUNK_BYTES: Final = 4096 * RECORD_BYTES
+"""So much is searched at once for the next whole block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,158 @@ class Damage:
     def __str__(self) -> str:
         what = "torn tail" if self.is_tail else "damaged"
         return f"{what}: bytes {self.position} to {self.end}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A whole block: where its records begin in the file, and the records."""
+
+    position: int
+    head: BlockHead
+    records: bytes
+
+
+class Strings(dict[int, str]):
+    """The strings of a file that were met so far, by their numbers."""
+
+    has_gaps = False
+    """Some may be missing."""
+
+    def __missing__(self, number: int) -> str:
+        if self.has_gaps and number <= STRINGS_MAX:
+            return f"?{number}"
+        raise KeyError(number)
+
+
+class TraceReader:
+    """One file, from its begin to its end and once. `CorruptRecord` when it is no trace file."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self.size_bytes = source.seek(0, io.SEEK_END)
+        source.seek(0)
+        self.head: FileHead = decode_file_head(source.read(RECORD_BYTES))
+        self.strings = Strings({0: ""})
+        self.damage: list[Damage] = []
+        self.block_count = 0
+
+    @property
+    def node(self) -> str:
+        """The name of the node, which is the first thing in a file."""
+        is_known = NODE_NUMBER in self.strings or self.strings.has_gaps
+        return self.strings[NODE_NUMBER] if is_known else ""
+
+    def entries(self) -> Iterator[Recorded | Dropped]:
+        """Events and drops, in their order."""
+        for block in self.blocks():
+            yield from self.entries_of(block)
+
+    def entries_of(self, block: Block) -> Iterator[Recorded | Dropped]:
+        """Those of one block. Blocks must be given in their order, because of their strings."""
+        records, base = block.records, block.position
+        at = 0
+        while at < len(records):
+            kind = records[at]
+            try:
+                if kind == KIND_EVENT:
+                    yield unpack_event(records, at, self.strings, base)
+                elif kind == KIND_STRING:
+                    at = self._define(records, at, base)
+                elif kind == KIND_DROP:
+                    yield unpack_drop(records, at)
+                else:
+                    raise CorruptRecord("kind", base + at, "an event, a string or a drop", f"{kind:#04x}")
+            except CorruptRecord as error:  # the checksum holds, so it was written so, or needs what was damaged before
+                self._damaged(base + at, base + at + RECORD_BYTES, str(error))
+            at += RECORD_BYTES
+
+    def has_only_events(self, block: Block) -> bool:
+        """Whether there are neither strings nor drops in a block."""
+        return block.records[::RECORD_BYTES].count(KIND_EVENT) == block.head.count
+
+    def _define(self, records: bytes, at: int, base: int) -> int:
+        """Reads a string with all of its pieces; the offset of the last one."""
+        number, text, more = unpack_string(records, at, base)
+        while more:
+            at += RECORD_BYTES
+            if at >= len(records) or records[at] != KIND_STRING:
+                raise CorruptRecord("more", base + at - RECORD_BYTES + 2, "another piece of the string", "none")
+            again, piece, more = unpack_string(records, at, base)
+            if again != number:
+                raise CorruptRecord("number", base + at + 4, number, again)
+            text += piece
+        self.strings[number] = text.decode(errors="replace")
+        return at
+
+    def blocks(self) -> Iterator[Block]:
+        """Every whole block. What is not whole goes to `damage`."""
+        at = RECORD_BYTES
+        while at < self.size_bytes:
+            try:
+                block = self._read_block(at)
+            except CorruptRecord as error:
+                if self._is_unused_from(at):
+                    return
+                following = self._next_block(at + RECORD_BYTES)
+                if following is None:
+                    self.damage.append(Damage(at, self.size_bytes, str(error), True))
+                    return
+                self._damaged(at, following, str(error))
+                self.strings.has_gaps = True
+                at = following
+                continue
+            self.block_count += 1
+            yield block
+            at = block.position + len(block.records)
+
+    def _damaged(self, position: int, end: int, reason: str) -> None:
+        """Something that is followed by something readable. Neighbours are one stretch, with the first reason."""
+        last = self.damage[-1] if self.damage else None
+        if last is not None and last.end == position:
+            self.damage[-1] = replace(last, end=end)
+        else:
+            self.damage.append(Damage(position, end, reason, False))
+
+    def _read_block(self, at: int) -> Block:
+        """The block at an offset; `CorruptRecord` if there is no whole one."""
+        self._source.seek(at)
+        head = decode_block_head(self._source.read(RECORD_BYTES), at)
+        records = self._source.read(head.count * RECORD_BYTES)
+        if len(records) < head.count * RECORD_BYTES:
+            raise CorruptRecord("block", at, f"{head.count} records", f"{len(records) // RECORD_BYTES}")
+        crc = crc32(records)
+        if crc != head.records_crc:
+            raise CorruptRecord("records_crc", at + 56, f"{crc:#010x}", f"{head.records_crc:#010x}")
+        return Block(at + RECORD_BYTES, head, records)
+
+    def _chunks(self, at: int) -> Iterator[tuple[int, bytes]]:
+        """The rest of the file from an offset on, in pieces."""
+        while at < self.size_bytes:
+            self._source.seek(at)
+            chunk = self._source.read(CHUNK_BYTES)
+            if not chunk:
+                return
+            yield at, chunk
+            at += len(chunk)
+
+    def _is_unused_from(self, at: int) -> bool:
+        """Whether the rest was reserved and never used."""
+        return all(not chunk.strip(bytes([KIND_NOTHING])) for _, chunk in self._chunks(at))
+
+    def _next_block(self, at: int) -> int | None:
+        """The offset of the next block that is whole, at or after `at`."""
+        for start, chunk in self._chunks(at):
+            kinds = chunk[::RECORD_BYTES]
+            index = kinds.find(KIND_BLOCK)
+            while index >= 0:
+                candidate = start + index * RECORD_BYTES
+                try:
+                    self._read_block(candidate)
+                except CorruptRecord:
+                    index = kinds.find(KIND_BLOCK, index + 1)
+                else:
+                    return candidate
+        return None
 
 
 @dataclass(slots=True)
@@ -67,91 +226,29 @@ class TraceFile:
         return sum(drop.count for drop in self.drops)
 
 
-def blocks(data: bytes, damage: list[Damage]) -> Iterator[tuple[int, BlockHead]]:
-    """Offset of the first record, and head, of every whole block. What is not whole goes to `damage`."""
-    at = RECORD_BYTES
-    while at < len(data):
-        if data[at] == KIND_NOTHING and not data[at:].strip(b"\0"):
-            return  # reserved and never used
-        try:
-            head = decode_block_head(data, at)
-            end = at + (1 + head.count) * RECORD_BYTES
-            if end > len(data):
-                raise CorruptRecord("block", at, f"{head.count} records", f"{(len(data) - at) // RECORD_BYTES - 1}")
-            crc = crc32(data[at + RECORD_BYTES : end])
-            if crc != head.records_crc:
-                raise CorruptRecord("records_crc", at + 56, f"{crc:#010x}", f"{head.records_crc:#010x}")
-        except CorruptRecord as error:
-            following = _next_block(data, at + RECORD_BYTES)
-            damage.append(Damage(at, following or len(data), str(error), following is None))
-            if following is None:
-                return
-            at = following
-            continue
-        yield at + RECORD_BYTES, head
-        at = end
-
-
-def _next_block(data: bytes, at: int) -> int | None:
-    """The offset of the next block that is whole, at or after `at`."""
-    for candidate in range(at, len(data) - RECORD_BYTES, RECORD_BYTES):
-        if data[candidate] != KIND_BLOCK:
-            continue
-        try:
-            head = decode_block_head(data, candidate)
-        except CorruptRecord:
-            continue
-        records = data[candidate + RECORD_BYTES : candidate + (1 + head.count) * RECORD_BYTES]
-        if len(records) == head.count * RECORD_BYTES and crc32(records) == head.records_crc:
-            return candidate
-    return None
+def read_whole(source: BinaryIO) -> TraceFile:
+    """Everything in one file."""
+    reader = TraceReader(source)
+    file = TraceFile(reader.head, damage=reader.damage, size_bytes=reader.size_bytes)
+    for entry in reader.entries():
+        if isinstance(entry, Dropped):
+            file.drops.append(entry)
+        else:
+            file.events.append(entry)
+    file.node = reader.node
+    file.block_count = reader.block_count
+    return file
 
 
 def decode_file(data: bytes) -> TraceFile:
     """Everything in the bytes of one file."""
-    file = TraceFile(decode_file_head(data), size_bytes=len(data))
-    strings: dict[int, str] = {0: ""}
-    for start, head in blocks(data, file.damage):
-        file.block_count += 1
-        end = start + head.count * RECORD_BYTES
-        at = start
-        while at < end:
-            try:
-                at = _decode_record(data, at, end, strings, file)
-            except CorruptRecord as error:
-                # The checksum holds, so the writer wrote it so: the rest of this block means nothing.
-                file.damage.append(Damage(at, end, str(error), False))
-                break
-    file.node = strings.get(1, "")
-    return file
-
-
-def _decode_record(data: bytes, at: int, end: int, strings: dict[int, str], file: TraceFile) -> int:
-    """Reads one record, or one string of several, and returns the offset of the next."""
-    match data[at]:
-        case kind if kind == KIND_EVENT:
-            file.events.append(unpack_event(data, at, strings))
-        case kind if kind == KIND_STRING:
-            number, text, more = unpack_string(data, at)
-            while more:
-                at += RECORD_BYTES
-                if at >= end:
-                    raise CorruptRecord("more", at - RECORD_BYTES + 2, "0 at the end of a block", 1)
-                again, piece, more = unpack_string(data, at)
-                if again != number:
-                    raise CorruptRecord("number", at + 4, number, again)
-                text += piece
-            strings[number] = text.decode(errors="replace")
-        case kind if kind == KIND_DROP:
-            file.drops.append(unpack_drop(data, at))
-        case kind:
-            raise CorruptRecord("kind", at, "an event, a string or a drop", f"{kind:#04x}")
-    return at + RECORD_BYTES
+    return read_whole(io.BytesIO(data))
 
 
 def read_file(path: Path) -> TraceFile:
     """One trace file."""
-    return decode_file(path.read_bytes())
+    with path.open("rb") as source:
+        return read_whole(source)
 
 
 def trace_files(place: Path) -> list[Path]:

@@ -65,7 +65,7 @@ are valid within one file. A string longer than a record is written as several i
 | 0      | 1    | u8   | kind   | 0x02                                                                  |
 | 1      | 1    | u8   | length | bytes of text in this record, at most 56                              |
 | 2      | 2    | u16  | more   | 1 if the next record goes on with the same string                     |
-| 4      | 4    | u32  | number | of the string                                                         |
+| 4      | 4    | u32  | number | of the string, 1 to 65,535                                            |
 | 8      | 56   | text | text   | UTF-8, zeros at the end                                               |
 
 Drop: kind 0x03, `sequence` (offset 4) of the first event that is missing, `at_ns` (offset 8), and the number
@@ -145,6 +145,9 @@ class Outcome(IntEnum):
     """Nobody can know whether it happened."""
     CONSUMED = 5
     """A message reached a listener."""
+
+
+_OUTCOMES: Final = tuple(Outcome)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,41 +350,45 @@ class BlockHead:
     records_crc: int
 
 
-def decode_block_head(data: bytes, at: int) -> BlockHead:
-    """The block head at offset `at`; `CorruptRecord` if there is none."""
-    if len(data) - at < RECORD_BYTES:
-        raise CorruptRecord("block head", at, f"{RECORD_BYTES} bytes", f"{len(data) - at} bytes")
-    kind, count, number, first_sequence, records_crc = _BLOCK_HEAD.unpack_from(data, at)
+def decode_block_head(data: bytes, base: int = 0) -> BlockHead:
+    """The block head at the start of `data`, which stands at `base` in its file; `CorruptRecord` if there is none."""
+    if len(data) < RECORD_BYTES:
+        raise CorruptRecord("block head", base, f"{RECORD_BYTES} bytes", f"{len(data)} bytes")
+    kind, count, number, first_sequence, records_crc = _BLOCK_HEAD.unpack_from(data)
     if kind != KIND_BLOCK:
-        raise CorruptRecord("kind", at, f"{KIND_BLOCK:#04x}", f"{kind:#04x}")
-    crc = crc32(data[at : at + RECORD_BYTES - 4])
-    (stored,) = _U32.unpack_from(data, at + RECORD_BYTES - 4)
+        raise CorruptRecord("kind", base, f"{KIND_BLOCK:#04x}", f"{kind:#04x}")
+    crc = crc32(data[: RECORD_BYTES - 4])
+    (stored,) = _U32.unpack_from(data, RECORD_BYTES - 4)
     if crc != stored:
-        raise CorruptRecord("crc", at + RECORD_BYTES - 4, f"{crc:#010x}", f"{stored:#010x}")
+        raise CorruptRecord("crc", base + RECORD_BYTES - 4, f"{crc:#010x}", f"{stored:#010x}")
     if not 0 < count <= BLOCK_RECORDS_MAX:
-        raise CorruptRecord("count", at + 2, f"1 to {BLOCK_RECORDS_MAX}", count)
+        raise CorruptRecord("count", base + 2, f"1 to {BLOCK_RECORDS_MAX}", count)
     return BlockHead(count, number, first_sequence, records_crc)
 
 
-def unpack_event(data: bytes, at: int, strings: dict[int, str]) -> Recorded:
-    """The event record at offset `at`."""
+def unpack_event(data: bytes, at: int, strings: dict[int, str], base: int = 0) -> Recorded:
+    """The event record at offset `at`. `base` is where the data stand in the file."""
     _, outcome, action, sequence, at_ns, a, b, c, d, actor, subject, queue_id, operation = _EVENT.unpack_from(data, at)
     if outcome > Outcome.CONSUMED:
-        raise CorruptRecord("outcome", at + 1, "0 to 5", outcome)
-    for field, offset, number in (("action", 2, action), ("actor", 44, actor), ("subject", 48, subject)):
-        if number not in strings:
-            raise CorruptRecord(field, at + offset, "a string of this file", number)
-    event = Event(strings[action], strings[actor], strings[subject], queue_id, a, b, c, d)
-    return Recorded(event, at_ns, sequence, Outcome(outcome), operation)
+        raise CorruptRecord("outcome", base + at + 1, "0 to 5", outcome)
+    try:
+        event = Event(strings[action], strings[actor], strings[subject], queue_id, a, b, c, d)
+    except KeyError:
+        fields = (("action", 2, action), ("actor", 44, actor), ("subject", 48, subject))
+        field, offset, number = next(found for found in fields if found[2] not in strings)
+        raise CorruptRecord(field, base + at + offset, "a string of this file", number) from None
+    return Recorded(event, at_ns, sequence, _OUTCOMES[outcome], operation)
 
 
-def unpack_string(data: bytes, at: int) -> tuple[int, bytes, bool]:
+def unpack_string(data: bytes, at: int, base: int = 0) -> tuple[int, bytes, bool]:
     """Number, piece and whether more follows, of the string record at offset `at`."""
     _, length, more, number, text = _STRING.unpack_from(data, at)
     if length > STRING_PIECE_BYTES:
-        raise CorruptRecord("length", at + 1, f"at most {STRING_PIECE_BYTES}", length)
+        raise CorruptRecord("length", base + at + 1, f"at most {STRING_PIECE_BYTES}", length)
     if more not in (0, 1):
-        raise CorruptRecord("more", at + 2, "0 or 1", more)
+        raise CorruptRecord("more", base + at + 2, "0 or 1", more)
+    if not 0 < number <= STRINGS_MAX:
+        raise CorruptRecord("number", base + at + 4, f"1 to {STRINGS_MAX}", number)
     return number, text[:length], bool(more)
 
 
