@@ -316,6 +316,14 @@ SEEDED_CLUSTER: Final = (
         "            file.write(0, content)\n        await file.flush()\n",
         "            file.write(0, content)\n",
     ),
+    Seeded(
+        "flush-failure-ignored",
+        "",
+        "A broker whose tables cannot be flushed goes on, and refuses whatever needs one.",
+        "refmq.net.broker",
+        "        if isinstance(error, FlushFailed) and not self.failure.done():\n",
+        "        if False:\n",
+    ),
     # --- connections ----------------------------------------------------------------------------------------------
     Seeded(
         "answers-swapped",
