@@ -26,6 +26,9 @@ CALM_ONE_IN: Final = 5
 WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered")
 """What a pull may ask for instead of everything."""
 
+CALM: Final = (*h.OPERATIONS, h.AdvanceClock)
+"""What happens in a history in which nothing disturbs."""
+
 Pick = Callable[[int, int], int]
 """A number from a range, both ends included; the smaller, the simpler."""
 
@@ -46,16 +49,13 @@ class Profile:
     """How long `AdvanceClock` waits."""
     looks: bool = False
     """After something happened to a broker or a client, somebody looks who is there."""
+    scenes: tuple[Callable[[Pick], list[h.Step]], ...] = ()
+    """Steps that belong together: what a mistake needs to show, and chance would hardly ever put in a row."""
 
 
-def kinds(profile: Profile, *, transactions: bool, calm: bool) -> list[type[h.Step]]:
+def kinds(profile: Profile, *, calm: bool) -> list[type[h.Step]]:
     """The kinds of steps to choose from, each as often as its weight says."""
-    return [
-        kind
-        for kind, weight in profile.weights.items()
-        for _ in range(weight)
-        if (transactions or kind is not h.SendHalf) and (not calm or kind in (*h.OPERATIONS, h.AdvanceClock))
-    ]
+    return [kind for kind, weight in profile.weights.items() for _ in range(weight) if not calm or kind in CALM]
 
 
 def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
@@ -121,6 +121,71 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
     return choice
 
 
+# --- scenes ------------------------------------------------------------------------------------------------------
+
+SCENE_ONE_IN: Final = 8
+"""Of so many steps of a profile with scenes one is a scene."""
+
+
+ALL: Final = 200
+"""So many messages are more than a queue has."""
+
+
+def crowd(pick: Pick) -> list[h.Step]:
+    """Everybody reads one queue to its end and waits there, and somebody sends to it."""
+    broker, queue = pick(0, 1), pick(0, 1)
+    reading: list[h.Step] = [h.Pull(client, broker, queue, ALL) for client in range(3)]
+    waiting: list[h.Step] = [h.Pull(client, broker, queue, 4, 20_000) for client in range(3)]
+    sent = h.Send(pick(0, 2), broker, queue, pick(1, 3))
+    return [*reading, h.AdvanceClock(100), *waiting, h.AdvanceClock(100), sent, h.AdvanceClock(3_000)]
+
+
+def passed_over(pick: Pick) -> list[h.Step]:
+    """Somebody waits for messages of one kind while others come."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    wanted: h.Wanted = ("tag a", "sql tag")[pick(0, 1)]
+    reads, waits = (h.Pull(client, broker, queue, ALL, wait_ms, wanted=wanted) for wait_ms in (0, 20_000))
+    sent = h.Send(pick(0, 2), broker, queue)
+    return [reads, h.AdvanceClock(100), waits, h.AdvanceClock(100), sent, h.AdvanceClock(10_000)]
+
+
+def overdue(pick: Pick) -> list[h.Step]:
+    """More delayed messages than a queue file holds become due while their broker is down."""
+    broker, queue = pick(0, 1), pick(0, 1)
+    sent = h.Send(pick(0, 2), broker, queue, (3, 70)[pick(0, 1)], delay_level=3)
+    return [sent, h.AdvanceClock(1_000), h.StopBroker(broker), h.AdvanceClock(10_000), h.RestartBroker(broker)]
+
+
+def delivered_before_a_stop(pick: Pick) -> list[h.Step]:
+    """A broker is stopped in good order soon after it delivered a delayed message."""
+    broker = pick(0, 1)
+    sent = h.Send(pick(0, 2), broker, pick(0, 1), pick(1, 3), delay_level=1)
+    return [sent, h.AdvanceClock((1_100, 1_500, 3_000)[pick(0, 2)]), h.RestartBroker(broker), h.AdvanceClock(100)]
+
+
+def no_room_to_deliver(pick: Pick) -> list[h.Step]:
+    """The disk is full at the moment at which a delayed message is due."""
+    broker = pick(0, 1)
+    sent = h.Send(pick(0, 2), broker, pick(0, 1), pick(1, 2), delay_level=1)
+    return [sent, h.AdvanceClock((800, 950)[pick(0, 1)]), h.FullDisk(broker), h.AdvanceClock(3_000)]
+
+
+def no_room_to_end(pick: Pick) -> list[h.Step]:
+    """The disk is full now and then while a transaction ends, or while its producer is asked."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    answers: tuple[h.Decision, ...] = ("commit", "rollback", "unknown", "none")
+    half = h.SendHalf(client, broker, queue, answers[pick(0, 3)], answers[pick(0, 3)])
+    full: list[h.Step] = [each for _ in range(3) for each in (h.AdvanceClock(pick(1, 6)), h.FullDisk(broker))]
+    return [h.Heartbeat(client, broker), half, *full, h.AdvanceClock(3_000)]
+
+
+def kept_alive(pick: Pick) -> list[h.Step]:
+    """A member sends its heartbeats for longer than one of them lasts, and another one looks who is there."""
+    client, broker = pick(0, 2), pick(0, 1)
+    beats: list[h.Step] = [h.Heartbeat(client, broker), h.AdvanceClock(31_000)]
+    return [*beats * 5, h.ViewRefresh(client + 1, broker)]
+
+
 MIXED: Final = Profile(
     {
         h.Send: 9,
@@ -165,6 +230,7 @@ PROFILES: Final = (
         delayed=0,
         waiting=7,
         filtered=2,
+        scenes=(crowd, passed_over),
     ),
     Profile(  # offsets
         {
@@ -193,7 +259,8 @@ PROFILES: Final = (
             h.ProducerDeath: 1,
             h.LoseAnswer: 1,
             h.SlowNetwork: 1,
-        }
+        },
+        scenes=(no_room_to_end,),
     ),
     Profile(  # members and routes
         {
@@ -214,6 +281,7 @@ PROFILES: Final = (
         delayed=0,
         pauses_ms=(100, 1_000, 3_000, 10_000, 31_000, 140_000),
         looks=True,
+        scenes=(kept_alive,),
     ),
     Profile(  # delays and retries
         {
@@ -228,6 +296,7 @@ PROFILES: Final = (
         delayed=5,
         waiting=1,
         filtered=0,
+        scenes=(overdue, delivered_before_a_stop, no_room_to_deliver),
     ),
     Profile(  # locks
         {
@@ -276,6 +345,15 @@ def looked_after(pick: Pick, each: h.Step) -> list[h.Step]:
             return []
 
 
+def some_steps(pick: Pick, profile: Profile, choices: list[type[h.Step]], *, calm: bool) -> list[h.Step]:
+    """A step and what belongs to it, or a scene; nothing that disturbs where all is to be calm."""
+    if profile.scenes and pick(1, SCENE_ONE_IN) == SCENE_ONE_IN:
+        scene = profile.scenes[pick(0, len(profile.scenes) - 1)](pick)
+        return [each for each in scene if not calm or isinstance(each, CALM)]
+    taken = step(pick, profile, choices)
+    return [taken, *(looked_after(pick, taken) if profile.looks else [])]
+
+
 def revived(steps: list[h.Step]) -> tuple[h.Step, ...]:
     """The steps with a restart after most crashes: a history in which all brokers are down finds nothing."""
     found: list[h.Step] = []
@@ -303,23 +381,22 @@ def setting(pick: Pick) -> h.Setting:
     )
 
 
-def history(seed: int, steps: int, *, transactions: bool = True) -> h.History:
+def history(seed: int, steps: int) -> h.History:
     """The history of a seed."""
     source = random.Random(seed)
 
     def pick(low: int, high: int) -> int:
         return low + int(source.random() * (high - low + 1))
 
-    chosen, profile = setting(pick), profile_of(pick)
-    choices = kinds(profile, transactions=transactions, calm=pick(1, CALM_ONE_IN) == CALM_ONE_IN)
+    chosen, profile, calm = setting(pick), profile_of(pick), pick(1, CALM_ONE_IN) == CALM_ONE_IN
+    choices = kinds(profile, calm=calm)
     taken: list[h.Step] = []
     while len(taken) < steps:
-        taken.append(step(pick, profile, choices))
-        taken += looked_after(pick, taken[-1]) if profile.looks else []
+        taken += some_steps(pick, profile, choices, calm=calm)
     return h.History(chosen, revived(taken))
 
 
-def histories(steps_max: int = 25, *, transactions: bool = True) -> st.SearchStrategy[h.History]:
+def histories(steps_max: int = 25) -> st.SearchStrategy[h.History]:
     """Histories for Hypothesis: numbers shrink towards the simplest choice, lists towards fewer steps."""
 
     def picker(draw: st.DrawFn) -> Pick:
@@ -328,10 +405,10 @@ def histories(steps_max: int = 25, *, transactions: bool = True) -> st.SearchStr
     @st.composite
     def whole(draw: st.DrawFn) -> h.History:
         pick = picker(draw)
-        chosen, profile = setting(pick), profile_of(pick)
-        choices = kinds(profile, transactions=transactions, calm=pick(1, CALM_ONE_IN) == CALM_ONE_IN)
-        drawn = draw(st.lists(st.builds(lambda p: step(p, profile, choices), st.just(pick)), max_size=steps_max))
-        looked = [[each, *(looked_after(pick, each) if profile.looks else [])] for each in drawn]
-        return h.History(chosen, revived([each for some in looked for each in some]))
+        chosen, profile, calm = setting(pick), profile_of(pick), pick(1, CALM_ONE_IN) == CALM_ONE_IN
+        choices = kinds(profile, calm=calm)
+        some = st.builds(lambda p: some_steps(p, profile, choices, calm=calm), st.just(pick))
+        drawn = draw(st.lists(some, max_size=steps_max))
+        return h.History(chosen, revived([each for steps in drawn for each in steps]))
 
     return whole()

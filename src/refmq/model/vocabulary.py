@@ -470,6 +470,7 @@ ANOMALIES: Final = (
     Invariant("SkippedPoll", "A pull brings every message in the stretch that it passes."),
     Invariant("NonmonotonicPoll", "The messages of a pull rise, and it never leads back."),
     Invariant("AbortedRead", "A message whose sending surely failed is never consumed."),
+    Invariant("DecidedIsMarked", "A half message that is decided gets its op message."),
     Invariant("HeldPullWakes", "A pull that waits is answered as soon as its message is in the queue."),
     Invariant("AnsweredWhenCalm", "An operation that nothing disturbs is answered."),
     Invariant("CommittedOffsetKept", "A group is told the offset that it committed last; after a crash, an older one."),

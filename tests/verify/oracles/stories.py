@@ -190,6 +190,13 @@ def filtered_wait(wanted: int, ms: int) -> Lines:
     return after(ms, lines, ("PullFiltered", OK, {"operation": 9, "c": wanted, "d": 20}))
 
 
+def decided(*, marked: bool, between: str = "AppendMessage") -> Lines:
+    """A half message is decided, gets its op message or not, and two rounds begin, with something in between."""
+    op: list[Told] = [("WriteOp", STEP, {"c": 7})] if marked else []
+    lines = story(("EndTransaction", STEP, {"a": 8, "c": 7}), *op, ("RoundStart", STEP, {}))
+    return after(1_000, lines, (between, STEP, {"d": 100}), ("RoundStart", STEP, {}))
+
+
 def crashed_and_told(wait_ms: int, fault: str = "") -> Lines:
     """Offsets 1 and 2 are committed, the broker runs on for a while and crashes, and the group is told 1."""
     lines = story(("FinishRecovery", STEP, {}))

@@ -28,6 +28,7 @@ from tests.verify.oracles.stories import (
     committed_and_told,
     counted,
     crashed_and_told,
+    decided,
     delayed,
     delivered_late,
     dropped,
@@ -194,11 +195,13 @@ BAD: dict[str, dict[str, Lines]] = {
         "a message from before the beginning": changed(GOOD, {"b": 1}, actor="g@2", outcome=CONSUMED, b=3),
         "a message of another queue": changed(GOOD, {"queue_id": 1}, actor="g@2", outcome=CONSUMED, b=3),
     },
+    "DecidedIsMarked": {"a decision without an op message": decided(marked=False)},
     "HeldPullWakes": {
         "an answer that comes only when somebody looks": held_pull(5_000),
         "an answer without a message before its time": waited(100),
         "an answer long after its time": waited(12_000),
         "a filter that sleeps through its message": filtered_wait(0b0010, 5_000),
+        "a filter that is not told that its queue moved on": filtered_wait(0b1101, 6_000),
     },
     "AnsweredWhenCalm": {
         "a commit without an outcome": changed(GOOD, {"outcome": UNKNOWN}, action="CommitOffset", outcome=OK),
@@ -312,6 +315,15 @@ BAD: dict[str, dict[str, Lines]] = {
         ],
     },
 }
+
+
+def test_an_op_message_may_come_late() -> None:
+    for lines in (
+        decided(marked=True),
+        decided(marked=False, between="FlushLog"),
+        decided(marked=False, between="PowerLoss"),
+    ):
+        assert list(ORACLES["DecidedIsMarked"](lines, Promises())) == []
 
 
 def test_the_good_run_breaks_nothing() -> None:

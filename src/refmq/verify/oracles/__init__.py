@@ -47,6 +47,7 @@ from refmq.verify.oracles.records import well_formed
 from refmq.verify.oracles.transactions import (
     committed_once,
     committed_visible,
+    decided_is_marked,
     every_half_decided,
     no_half_visible,
     rolled_back_never_visible,
@@ -65,6 +66,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "CommittedOnce": committed_once,
     "EveryHalfDecided": every_half_decided,
     "CommittedVisible": committed_visible,
+    "DecidedIsMarked": decided_is_marked,
     "CommittedOffsetNeverAhead": committed_offset_never_ahead,
     "CommittedOffsetMonotone": committed_offset_monotone,
     "OneOwnerPerQueue": one_owner_per_queue,

@@ -113,7 +113,7 @@ class Quiet:
 
 PULL_NOT_FOUND: Final = 19
 LOOK_NS: Final = 5_500_000_000
-"""Brokers look every five seconds whether the time of a pull is up."""
+"""Brokers look every five seconds whether the time of a pull is up, or its queue has moved on."""
 
 
 def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
@@ -192,11 +192,13 @@ class _Waiting:
     """The classes that it wants; None: all."""
     due_ns: int | None = None
     """When its message was there."""
+    moved_ns: int | None = None
+    """When its queue moved on with a message that it does not want: it is told how far it may skip."""
 
 
 def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue; one for which
-    none comes waits as long as it may, and not much longer."""
+    """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue, and soon when
+    others are; one for which none comes waits as long as it may, and not much longer."""
     quiet, classes = Quiet(), _Classes()
     waiting: dict[tuple[str, int], _Waiting] = {}
     for number, line in enumerate(lines):
@@ -212,8 +214,11 @@ def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 yield from _judge_held(number, line, pull)
         elif line.action == "DispatchMessage" and line.outcome == Outcome.STEP:
             for pull in waiting.values():
-                is_ahead = pull.invoke.queue == line.queue and line.b >= pull.invoke.a
-                if is_ahead and pull.due_ns is None and classes.is_wanted(line.queue, line.b, pull.mask):
+                if pull.invoke.queue != line.queue or line.b < pull.invoke.a:
+                    continue
+                if pull.moved_ns is None:
+                    pull.moved_ns = line.at_ns
+                if pull.due_ns is None and classes.is_wanted(line.queue, line.b, pull.mask):
                     pull.due_ns = line.at_ns
 
 
@@ -223,6 +228,8 @@ def _judge_held(number: int, answer: Line, pull: _Waiting) -> Iterator[Finding]:
     late_ns = answer.at_ns - (pull.due_ns if pull.due_ns is not None else answer.at_ns)
     if late_ns > WAKE_NS_MAX:
         yield Finding("HeldPullWakes", f"{where} for {late_ns} ns after the message was there", number)
+    elif pull.moved_ns is not None and answer.at_ns - pull.moved_ns > LOOK_NS:
+        yield Finding("HeldPullWakes", f"{where} long after its queue had moved on", number)
     elif took_ns > may_ns + LOOK_NS and may_ns:
         yield Finding("HeldPullWakes", f"{where} for {took_ns} ns, longer than it asked for", number)
     elif answer.d == PULL_NOT_FOUND and answer.outcome == Outcome.OK and took_ns < may_ns:

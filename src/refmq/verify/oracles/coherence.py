@@ -65,6 +65,8 @@ class _Broker:
     own_ops: set[int] = field(default_factory=set)
     """Op messages that were appended in this life."""
     decided: set[int] = field(default_factory=set)
+    finished: set[int] = field(default_factory=set)
+    """Messages that were decided in this life."""
     set_aside: set[int] = field(default_factory=set)
     """Messages of which there is a copy among those that are set aside."""
     old: set[int] = field(default_factory=set)
@@ -84,6 +86,7 @@ class _Broker:
         self.offsets = self.offsets if clean else {}
         self.grown.clear()
         self.own_ops.clear()
+        self.finished.clear()
         self.old.clear()
         self.loans.clear()
         self.members.clear()
@@ -286,6 +289,7 @@ def _decided(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     if broker.halves.get(line.b, line.c) != line.c:
         yield f"half message {line.b} is {broker.halves[line.b]:#x}, not {line.c:#x}"
     broker.decided.add(line.b)
+    broker.finished.add(line.c)
 
 
 def _op_written(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
@@ -354,6 +358,8 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
         return
     if broker.halves.get(line.b) != line.c:
         yield f"its copy is not at {line.b}"
+    if line.action == "HalfRenewAndCheck" and line.c in broker.finished:
+        yield "it was decided before"
     if line.action == "HalfRenewAndCheck" and line.c not in broker.old:
         yield "it is too young to be asked for"
     counted = line.d if line.action == "HalfRenewAndCheck" else max(times, 0)

@@ -113,3 +113,33 @@ def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
     if promises.settled:
         for _, number in waiting.values():
             yield Finding("CommittedVisible", "a message was committed and nobody ever got it", number)
+
+
+def decided_is_marked(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """DecidedIsMarked: a half message that is decided gets its op message. A store that refuses it is asked again by
+    each round: two rounds and a log that takes other records in between are enough.
+
+    Judged while the process lives that took the decision; the next one asks the producer again.
+    """
+    owed: dict[str, dict[int, int]] = {}  # broker -> message -> rounds that began since
+    took: set[str] = set()
+    for number, line in enumerate(lines):
+        if line.outcome != Outcome.STEP:
+            continue
+        messages = owed.setdefault(line.node, {})
+        match line.action:
+            case "ProcessCrash" | "PowerLoss" | "StartStore":
+                messages.clear()
+            case "AppendMessage":
+                took.add(line.node)
+            case "EndTransaction":
+                messages[line.c] = 0
+            case "WriteOp":
+                messages.pop(line.c, None)
+            case "RoundStart":
+                if line.node in took and 1 in messages.values():
+                    yield Finding(
+                        "DecidedIsMarked", f"{line.node} has no op message for a message that is decided", number
+                    )
+                owed[line.node] = {message: rounds + 1 for message, rounds in messages.items()}
+                took.discard(line.node)
