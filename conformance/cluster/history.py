@@ -8,11 +8,10 @@ have the names in `CLIENT_OPERATIONS`.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, get_args
 
-from refmq.errors import UsageError
+from conformance.plain_data import from_json, to_json
 
 Decision = Literal["commit", "rollback", "unknown", "none"]
 Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag", "registered"]
@@ -416,29 +415,12 @@ class History:
     kind: ClassVar[str] = "cluster"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. Fields that have their default are left out: a shrunken history reads as short as it is."""
-        return {
-            "setting": _changed(self.setting),
-            "steps": [{"step": type(s).__name__, **_changed(s)} for s in self.steps],
-        }
+        """Plain data."""
+        return to_json(self.setting, self.steps)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> History:
-        try:
-            steps = tuple(
-                STEPS[item["step"]](**{k: v for k, v in item.items() if k != "step"}) for item in data["steps"]
-            )
-            return History(Setting(**data["setting"]), steps)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UsageError(f"this is not a history of a cluster: {error}") from None
+        return History(*from_json(data, "cluster", Setting, STEPS))
 
     def __str__(self) -> str:
         return "\n".join([str(self.setting), *[f"  {step}" for step in self.steps]])
-
-
-def _changed(value: Any) -> dict[str, Any]:
-    return {
-        field.name: getattr(value, field.name)
-        for field in dataclasses.fields(value)
-        if getattr(value, field.name) != field.default
-    }

@@ -7,11 +7,10 @@ name; the others are what a producer, a consumer or an operator does.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal
 
-from refmq.errors import UsageError
+from conformance.plain_data import from_json, to_json
 
 Crash = Literal["process", "power"]
 Kind = Literal["plain", "delayed", "prepared", "commit", "rollback", "commit delayed"]
@@ -433,36 +432,12 @@ class History:
     kind: ClassVar[str] = "store"
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data. Fields that have their default are left out: a shrunken history reads as short as it is."""
-        return {
-            "setting": _changed(self.setting),
-            "steps": [{"step": type(s).__name__, **_changed(s)} for s in self.steps],
-        }
+        """Plain data."""
+        return to_json(self.setting, self.steps)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> History:
-        try:
-            return History(Setting(**data["setting"]), tuple(_step(dict(item)) for item in data["steps"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UsageError(f"this is not a history of a store: {error}") from None
+        return History(*from_json(data, "store", Setting, STEPS))
 
     def __str__(self) -> str:
         return "\n".join([str(self.setting), *[f"  {step}" for step in self.steps]])
-
-
-def _changed(value: Any) -> dict[str, Any]:
-    return {
-        field.name: getattr(value, field.name)
-        for field in dataclasses.fields(value)
-        if getattr(value, field.name) != field.default
-    }
-
-
-def _step(item: dict[str, Any]) -> Step:
-    kind = STEPS[item.pop("step")]
-    return kind(**{name: _tuples(value) for name, value in item.items()})
-
-
-def _tuples(value: Any) -> Any:
-    """JSON has lists only; the steps have tuples, so that they can be compared and hashed."""
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
