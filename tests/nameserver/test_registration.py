@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from refmq.model.ids import BrokerId, TimestampMs
@@ -142,6 +142,10 @@ REGISTER = st.tuples(
     st.sets(st.sampled_from(["T1", "T2", "T3"]), min_size=1).map(sorted).map(tuple),
     st.integers(1, 3),  # channel
 )
+# With the version that it last told: a slave becomes the master, or a master comes again as it was.
+BECOME = st.tuples(
+    st.just("become"), st.sampled_from(ADDRESSES), st.sampled_from([0, 0, 1]), st.just(("T1", "T2")), st.integers(1, 3)
+)
 OTHERS = st.one_of(
     st.tuples(st.just("query"), st.sampled_from(ADDRESSES), st.integers(1, 3)),
     st.tuples(st.just("unregister"), st.sampled_from(ADDRESSES), st.sampled_from([0, 1])),
@@ -150,7 +154,7 @@ OTHERS = st.one_of(
     st.tuples(st.just("scan")),
     st.tuples(st.just("wipe"), st.sampled_from(["A", "B"])),
 )
-HISTORIES = st.lists(st.one_of(REGISTER, OTHERS), max_size=25)
+HISTORIES = st.lists(st.one_of(REGISTER, BECOME, OTHERS), max_size=25)
 
 
 def replay(history: list[Any]) -> None:
@@ -159,6 +163,10 @@ def replay(history: list[Any]) -> None:
     for action, *arguments in history:
         now = TimestampMs(model.now_ms)
         step: Step[RouteTable, CloseChannel]
+        if action == "become":
+            address, id_, names, channel = arguments
+            _, counter, _ = model.live.get(address, (0, 1, 0))
+            action, arguments = "register", [address, id_, counter, names, channel]
         match action, arguments:
             case "register", [address, id_, counter, names, channel]:
                 # The queue count tells versions apart.
@@ -192,6 +200,7 @@ def replay(history: list[Any]) -> None:
 
 
 @given(HISTORIES)
+@example([("register", "a:1", 1, 1, ("T1", "T2"), 1), ("become", "a:1", 0, ("T1", "T2"), 1)])
 def test_the_tables_are_what_the_naive_model_says_after_every_history(history: list[Any]) -> None:
     replay(history)
 

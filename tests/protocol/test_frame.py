@@ -234,6 +234,11 @@ BROKEN = {
     "not an object": (struct.pack(">iI", 6, 2) + b"[]", "header", 8),
     "not UTF-8": (struct.pack(">iI", 7, 3) + b'{"\xff', "header", 10),
     "not JSON": (struct.pack(">iI", 13, 9) + b'{"code":x', "header", 16),
+    "not JSON behind letters of several bytes": (
+        struct.pack(">iI", 30, 26) + '{"remark":"\u00e9\u4f53","code":x'.encode(),
+        "header",
+        33,
+    ),
     "code not a number": (struct.pack(">iI", 17, 13) + b'{"code":true}', "code", 16),
     "code too large": (struct.pack(">iI", 23, 19) + b'{"code":2147483648}', "code", 16),
     "unknown language number": (struct.pack(">iI", 19, 15) + b'{"language":14}', "language", 20),
@@ -406,6 +411,15 @@ def test_a_later_duplicate_wins_in_a_binary_header() -> None:
     header += struct.pack(">i", 16) + entry + b"1" + entry + b"2"
     raw = struct.pack(">iI", 4 + len(header), 1 << 24 | len(header)) + header
     assert decode(raw).ext_fields == {"k": "2"}
+
+
+def test_an_empty_duplicate_is_not_where_a_value_of_a_binary_header_stands() -> None:
+    header = encode(RemotingCommand(code=1, serialize_type=SerializeType.ROCKETMQ))[8:-4]
+    entries = b"\x00\x01k\x00\x00\x00\x01" + b"1" + b"\x00\x01k\x00\x00\x00\x00"
+    header += struct.pack(">i", len(entries)) + entries
+    command = decode(struct.pack(">iI", 4 + len(header), 1 << 24 | len(header)) + header)
+    assert command.ext_fields == {"k": "1"}
+    assert frame.field_offset(command, "k") == 8 + len(header) - len(entries) + 7
 
 
 # Constructors --------------------------------------------------------------------------------------
