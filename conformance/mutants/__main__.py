@@ -159,10 +159,15 @@ def score_command(
     every, none, _ = sort_out((m for module in modules or modules_of(kind) for m in mutants_of(module)), read())
     chosen = random.Random(seed).sample(every, sample) if 0 < sample < len(every) else every
     histories = sorted(REGRESSIONS.glob(f"{kind}-*.json"))
+    if kind == "store":  # every run replays them
+        histories += sorted(KILLERS.glob("*.json"))
+    click.echo(f"seed {seed}: {len(chosen)} of {len(every)} mutants, {seconds:g} s and {len(histories)} histories each")
     caught = 0
+    by_module: dict[str, list[bool]] = {}
     lines = []
     for tried, (mutant, outcome) in enumerate(_outcomes(chosen, seconds, seed, jobs, histories, kind), start=1):
         caught += bool(outcome["caught"])
+        by_module.setdefault(mutant.module, []).append(bool(outcome["caught"]))
         lines.append(json.dumps({"mutant": mutant.name, "line": mutant.line, "rule": mutant.rule, **outcome}))
         if out is not None:
             out.write_text("\n".join(lines) + "\n")
@@ -170,6 +175,9 @@ def score_command(
             click.echo(f"survives  {mutant.name:24} {mutant.rule:9} line {mutant.line:4}  {mutant.text}")
         elif sys.stderr.isatty():
             click.echo(f"\r{tried}/{len(chosen)} tried, {caught} caught", nl=False, err=True)
+    for module, outcomes in sorted(by_module.items()):
+        survive = outcomes.count(False)
+        click.echo(f"{module:32} {sum(outcomes):4} of {len(outcomes):4} caught, {survive} survive")
     made = f"of {len(every) + len(none)} that the rules make {len(none)} are known to be no mistakes"
     click.echo(f"{caught} of {len(chosen)} mutants caught; {made}.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,7 +14,7 @@ from conformance.base import Broken, replay_line, save
 from conformance.engines import ENGINES, store_engine
 from conformance.store import generate
 from conformance.store import history as h
-from conformance.store.runner import Runner
+from conformance.store.runner import Runner, run_history
 from refmq.sim.choice import Choose
 
 
@@ -98,6 +98,22 @@ class StoreMachine(RuleBasedStateMachine):
                 broken = Broken(violations)
                 broken.history = h.History(self.setting, tuple(self.steps))  # type: ignore[attr-defined]
                 raise broken
+
+
+SEEDS: Final = 800
+SEEDS_AT_ONCE: Final = 25
+"""Of these each test takes so many, so that several processors share them."""
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_AT_ONCE))
+def test_no_history_of_a_seed_breaks_a_promise(engine: str, first: int) -> None:
+    """Longer histories than those of the state machine, with patterns of steps that come together seldom by chance."""
+    for seed in range(first, first + SEEDS_AT_ONCE):
+        history = generate.history(seed)
+        violations, _ = run_history(history, engine)
+        if violations:
+            raise Broken(violations, replay_line(save("store", history.to_json(), violations)))
 
 
 @pytest.mark.parametrize("engine", sorted(ENGINES))
