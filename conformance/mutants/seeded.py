@@ -1,7 +1,8 @@
 """Mistakes by hand: bugs that real stores have had, and others that are as easy to make, seeded in the reference.
 
 `bug` is the number in the catalogue of historical bugs (B..) or of the traps and crash points of the format (T.., C..);
-the text says what the mistake is. `NOT_OURS` says which bugs of the store cannot exist in this design, and why.
+empty for one that is just easy to make. The text says what the mistake is. `NOT_OURS` says which bugs of the store
+cannot exist in this design, and why.
 """
 
 from __future__ import annotations
@@ -357,7 +358,7 @@ SEEDED: Final = (
         "topic-is-a-path",
         "B106",
         "A topic with a slash becomes a path.",
-        "refmq.store.append",
+        "refmq.store.consume_queue",
         ' and "/" not in topic',
         "",
     ),
@@ -368,6 +369,216 @@ SEEDED: Final = (
         "refmq.store.dispatch",
         "max(parts.queue_offsets.get(key, 0), record.queue_offset + 1)",
         "parts.queue_offsets.get(key, 0)",
+    ),
+    Seeded(
+        "slave-after-failure",
+        "",
+        "A slave goes on taking its master's log after a flush has failed.",
+        "refmq.store.store",
+        "        if self._failure is not None:\n            raise self._failure\n        self.parts.log.append_raw",
+        "        self.parts.log.append_raw",
+    ),
+    Seeded(
+        "sync-without-clock",
+        "",
+        "With sync flush nobody makes durable what nobody waits for.",
+        "refmq.store.store",
+        "        if parts.config.flush_mode is FlushMode.SYNC:\n"
+        "            pages = 0  # what nobody waits for is made durable at once as well\n",
+        "",
+    ),
+    Seeded(
+        "queue-pages-ignored",
+        "",
+        "Queues are flushed once in a minute only, however many pages are full.",
+        "refmq.store.flush",
+        "if queue is None or (least_pages and queue.pages_to_flush(PAGE_BYTES) < least_pages):",
+        "if queue is None or least_pages:",
+    ),
+    Seeded(
+        "second-scan-cuts",
+        "",
+        "A damage that is seen only when everything is scanned again cuts the log.",
+        "refmq.store.recover",
+        "            _scan(parts, plan)\n            _refuse_damage(parts, plan)",
+        "            _scan(parts, plan)",
+    ),
+    Seeded(
+        "deletion-not-written",
+        "",
+        "The deletion of a topic is not written down before the next minute, and a crash undoes it.",
+        "refmq.store.store",
+        "        self._wants_checkpoint = True\n        return len(keys)",
+        "        return len(keys)",
+    ),
+    Seeded(
+        "temporary-file-left",
+        "",
+        "What a crash has left of a save stands in the way of the next one.",
+        "refmq.store.text_file",
+        "    if disk.exists(temporary):\n        disk.remove(temporary)  # left by a crash\n",
+        "",
+    ),
+    Seeded(
+        "backup-not-read",
+        "",
+        "A configuration file that is lost is not read from its backup.",
+        "refmq.store.text_file",
+        'return read_text_file(disk, path) or read_text_file(disk, f"{path}.bak")',
+        "return read_text_file(disk, path)",
+    ),
+    Seeded(
+        "light-queues-touched",
+        "",
+        "The queues of another service are taken for ours.",
+        "refmq.store.recover",
+        "        if topic.startswith(LIGHT_QUEUE_PREFIX):\n            continue\n",
+        "",
+    ),
+    Seeded(
+        "piece-anywhere",
+        "",
+        "A slave appends a piece of its master's log wherever it belongs.",
+        "refmq.store.commit_log",
+        "        if position != self.wrote:\n"
+        '            raise UsageError(f"the log ends at {self.wrote}, bytes for {position} cannot be appended")\n',
+        "",
+    ),
+    Seeded(
+        "slave-takes-puts",
+        "",
+        "A slave takes messages of its own.",
+        "refmq.store.store",
+        "            and not self._parts.config.is_slave\n",
+        "",
+    ),
+    Seeded(
+        "slave-corrects",
+        "",
+        "A slave, which may be behind, sends a reader back to its own end.",
+        "refmq.store.get",
+        "keep = parts.config.is_slave and not parts.config.correct_offsets_on_slave",
+        "keep = False",
+    ),
+    Seeded(
+        "commit-not-delayed",
+        "",
+        "A delayed message that was sent in a transaction is delivered at once.",
+        "refmq.store.append",
+        "transaction in (TRANSACTION_NONE, TRANSACTION_COMMIT):",
+        "transaction == TRANSACTION_NONE:",
+    ),
+    Seeded(
+        "delayed-topic-unchecked",
+        "",
+        "The topic of a delayed message is not looked at before it is delivered.",
+        "refmq.store.append",
+        "        _topic_bytes(topic)\n        queue_id,",
+        "        queue_id,",
+    ),
+    Seeded(
+        "batch-properties-first",
+        "",
+        "A property that a batch and its member have is that of the member.",
+        "refmq.store.append",
+        "concatenate_properties(message.properties, batch.properties)",
+        "concatenate_properties(batch.properties, message.properties)",
+    ),
+    Seeded(
+        "batch-ends-with-zero",
+        "",
+        "The properties of a batch end with a zero byte, and its records look torn.",
+        "refmq.store.append",
+        "closed_properties(concatenate_properties(message.properties, batch.properties))",
+        "concatenate_properties(message.properties, batch.properties)",
+    ),
+    Seeded(
+        "record-anywhere",
+        "",
+        "The bytes of a record inside of a body are taken for a message.",
+        "refmq.store.commit_log",
+        " or physical_offset != position or size < RECORD_BYTES_MIN",
+        " or size < RECORD_BYTES_MIN",
+    ),
+    Seeded(
+        "lock-kept",
+        "",
+        "A store that was stopped keeps its directory locked.",
+        "refmq.store.store",
+        "            self._lock.release()\n            self._parts",
+        "            self._parts",
+    ),
+    Seeded(
+        "lock-kept-by-a-refusal",
+        "",
+        "A start that was refused keeps the directory locked.",
+        "refmq.store.store",
+        "            parts.close()\n            lock.release()\n            raise",
+        "            parts.close()\n            raise",
+    ),
+    Seeded(
+        "no-end-mark",
+        "",
+        "A file of an extension ends without its mark, and Java reads on.",
+        "refmq.store.consume_queue_ext",
+        "                self.files.write(self.files.wrote, END_MARK)",
+        "                pass",
+    ),
+    Seeded(
+        "checkpoint-name-lost",
+        "",
+        "The name of a new checkpoint is not made durable.",
+        "refmq.store.checkpoint",
+        '    names.changed("")\n    await names.flush("")',
+        '    await names.flush("")',
+    ),
+    Seeded(
+        "takeover-counts-prepared",
+        "",
+        "A slave that becomes the master passes an offset for a record that belongs to no queue.",
+        "refmq.store.dispatch",
+        "        if record.transaction in _QUEUED:\n"
+        "            key = (record.topic, record.queue_id)\n"
+        "            parts.queue_offsets[key] = max",
+        "        if True:\n"
+        "            key = (record.topic, record.queue_id)\n"
+        "            parts.queue_offsets[key] = max",
+    ),
+    Seeded(
+        "takeover-forgets-time",
+        "",
+        "A slave whose clock is behind becomes the master, and store times go back.",
+        "refmq.store.dispatch",
+        "        log.saw_store_time(TimestampMs(record.store_ms))\n        position += record.size",
+        "        position += record.size",
+    ),
+    Seeded(
+        "unusual-queue-scanned",
+        "",
+        "A record of a queue that cannot be is no damage to the scan, and nothing helps against it.",
+        "refmq.store.scan",
+        "            if queue_id < 0 or queue_offset < 0 or not _is_topic(topic):\n                break\n",
+        "            if False:\n                break\n",
+    ),
+    Seeded(
+        "delayed-properties-unchecked",
+        "",
+        "What a delay adds to the properties is not counted.",
+        "refmq.store.append",
+        "    if len(properties) > PROPERTIES_BYTES_MAX:\n"
+        "        raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)\n"
+        "    if len(message.body)",
+        "    if len(message.properties) > PROPERTIES_BYTES_MAX:\n"
+        "        raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)\n"
+        "    if len(message.body)",
+    ),
+    Seeded(
+        "read-too-large",
+        "",
+        "One read gives more bytes than its limit: the last message is not counted.",
+        "refmq.store.get",
+        "            if records and _is_enough(parts, len(records), size_bytes + size,",
+        "            if records and _is_enough(parts, len(records), size_bytes,",
     ),
 )
 

@@ -13,13 +13,11 @@ from itertools import pairwise
 from typing import Final
 
 from conformance.base import Violation
+from conformance.oracles.config import config_survives
 from conformance.oracles.pulls import pull_faults
 from conformance.oracles.store_events import (
     AckPut,
     Checkpoint,
-    ConfigLost,
-    ConfigRead,
-    ConfigSaved,
     Cut,
     Damaged,
     DeleteTopic,
@@ -37,7 +35,6 @@ from conformance.oracles.store_events import (
     Recovered,
     Refused,
     Replicated,
-    SaveConfig,
     Sent,
     ServeMessage,
     StartFailed,
@@ -143,30 +140,6 @@ def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
                         )
             case StartFailed(error):
                 yield Violation("AckedSurvives", f"the store does not start any more: {error}", event)
-            case _:
-                pass
-
-
-def config_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
-    """A small file that was saved holds what was saved; a save that was interrupted leaves the old or the new."""
-    possible, backup = {-1}, {-1}  # what the file may hold, and its backup; -1: there is none
-    before = possible
-    for event, seen in enumerate(observations):
-        match seen:
-            case SaveConfig(value):
-                before = possible
-                backup = backup | possible
-                possible = possible | {value}
-            case ConfigSaved(value):
-                # The previous content became the backup; a save of what is there already changes nothing.
-                backup = before - {value, -1} if value not in before and -1 not in before else backup
-                possible = {value}
-            case ConfigLost():
-                possible = backup
-            case ConfigRead(value) if value not in possible:
-                yield Violation(
-                    "AckedSurvives", f"a configuration file holds {value} and should hold one of {possible}", event
-                )
             case _:
                 pass
 
@@ -312,6 +285,8 @@ def _queue_faults(seen: Readout, sent: dict[int, Sent], deleted_to: dict[str, in
     named: set[int] = set()
     for (topic, queue_id), queue in seen.queues.items():
         name = f"queue {topic}/{queue_id}"
+        if seen.is_full and queue.max_offset == 0:
+            yield f"{name} is there and never had a message"
         expected = range(queue.min_offset, queue.max_offset)
         if [unit.queue_offset for unit in queue.units] != list(expected):
             yield f"{name} has {expected} but its units are {[unit.queue_offset for unit in queue.units]}"
