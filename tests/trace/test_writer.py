@@ -172,19 +172,19 @@ def test_events_after_a_gap_stand_behind_the_record_of_it(tmp_path: Path, new_pa
     trace = TraceWriter(tmp_path, "n", buffer_events_max=40, opener=disk.opener, new_page=new_page)
     trace.record(Event("A", a=0))
     assert disk.waits.wait(60)
-    for number in range(1, 200):
+    for number in range(1, 6_000):  # more strings than go into a block
         trace.record(Event("A", f"new-{number}", a=number))
     disk.gate.set()
     wait_until(lambda: has_written_all(trace))
-    for number in range(200, 210):
+    for number in range(6_000, 6_010):
         trace.record(Event("A", "after", a=number))
     trace.close()
     files = read_all(tmp_path)
     (gap,) = [drop for file in files for drop in file.drops]
-    assert gap.sequence + gap.count == 200
-    assert numbers(files) == [*range(gap.sequence), *range(200, 210)]
+    assert gap.sequence + gap.count == 6_000
+    assert numbers(files) == [*range(gap.sequence), *range(6_000, 6_010)]
     assert files[-1].events[-1].event.actor == "after"
-    assert accounted(files) == list(range(210))
+    assert accounted(files) == list(range(6_010))
 
 
 @pytest.mark.usefixtures("at_once")
