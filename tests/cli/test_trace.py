@@ -13,7 +13,7 @@ from refmq.cli import main
 from refmq.cli.trace import count_entries
 from refmq.model.step import Event
 from refmq.trace.reader import TraceReader, read_file, trace_files
-from refmq.trace.record import Encoder, Outcome, seal_block
+from refmq.trace.record import Dropped, Encoder, Outcome, seal_block
 from refmq.trace.writer import TraceWriter
 
 
@@ -84,6 +84,7 @@ def damage_middle(traces: Path) -> Path:
         records = encoder.node_name() if number == 0 else b""
         parts.append(seal_block(records + encoder.event(Event("AckPut", "", "orders", 0, number), number), number, 0))
     parts[2] = parts[2][:-1] + b"x"
+    parts.append(seal_block(encoder.drop(Dropped(5, 3, 3)), 3, 3))
     path = traces / "broker-c-0-00000.trace"
     path.write_bytes(b"".join(parts))
     return path
@@ -95,13 +96,14 @@ def test_what_surrounds_a_damaged_block_is_shown_and_the_damage_said(
     path = damage_middle(traces)
     assert main(["trace", "ls", str(path), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert (row["events"], len(row["damage"])) == (2, 1)
+    assert (row["events"], row["dropped"], len(row["damage"])) == (2, 5, 1)
     assert main(["trace", "cat", str(path)]) == 0
     output = capsys.readouterr()
-    assert len(output.out.splitlines()) == 2
+    assert len(output.out.splitlines()) == 3
+    assert output.out.endswith("broker-c -- 5 events are missing from number 3 on\n")
     assert output.err.startswith(f"refmq: {path}: damaged: bytes ")
     assert main(["trace", "stats", str(path)]) == 0
-    assert "2 events in 0.000 s, 0 dropped, 1 damaged stretches" in capsys.readouterr().out
+    assert "2 events in 0.000 s, 5 dropped, 1 damaged stretches" in capsys.readouterr().out
     assert main(["trace", "cat", str(traces), "--node", "broker-a"]) == 0
     assert capsys.readouterr().err == ""
 
@@ -139,8 +141,7 @@ def test_a_file_that_was_only_begun_is_no_failure(traces: Path, capsys: pytest.C
 def test_counting_columns_and_counting_events_give_the_same(tmp_path: Path) -> None:
     with TraceWriter(tmp_path, "n", file_bytes_max=1 << 20) as trace:
         for number in range(9_000):
-            action = ("Send", "Pull", "CommitOffset")[number % 3]
-            trace.record(Event(action, f"client-{number % 700}", a=number), Outcome(number % 6), number)
+            trace.record(Event(f"Action-{number % 700}", "client", a=number), Outcome(number % 6), number)
     (path,) = trace_files(tmp_path)
     with path.open("rb") as source:
         reader = TraceReader(source)

@@ -28,8 +28,7 @@ EVENTS_PER_BLOCK = 3
 
 
 def blocks(count: int) -> list[bytes]:
-    """The head of a file and blocks of some events; each block brings a string of its own, and one says that some are
-    missing."""
+    """The head of a file and blocks of some events; the first bring strings, and one says that some are missing."""
     encoder = Encoder("broker-a", 5)
     parts = [encoder.begin_file(5)]
     for number in range(count):
@@ -38,7 +37,7 @@ def blocks(count: int) -> list[bytes]:
             records += encoder.drop(Dropped(4, encoder.sequence, 1))
         for position in range(EVENTS_PER_BLOCK):
             a = number * EVENTS_PER_BLOCK + position
-            records += encoder.event(Event("A", f"actor-{number}", "long" * 40, 1, a), a, a % 6, a)
+            records += encoder.event(Event("A", f"actor-{min(number, 3)}", "long" * 40, 1, a), a, a % 6, a)
         parts.append(seal_block(records, number, 0))
     return parts
 
@@ -106,6 +105,30 @@ def test_neighbouring_damage_is_one_stretch() -> None:
     file = decode_file(b"".join([*parts[:2], broken(parts[2]), broken(parts[3]), *parts[4:]]))
     (damage,) = file.damage
     assert (damage.position, damage.end) == (len(b"".join(parts[:2])), len(b"".join(parts[:4])))
+
+
+def test_strange_records_in_a_row_are_one_stretch() -> None:
+    encoder = Encoder("n", 0)
+    head, name = encoder.begin_file(0), encoder.node_name()
+    file = decode_file(head + seal_block(name + 3 * (b"\x09" + bytes(63)), 0, 0))
+    assert [(damage.position, damage.end) for damage in file.damage] == [(64 * 3, 64 * 6)]
+
+
+def test_a_record_between_two_blocks_hides_neither() -> None:
+    parts = blocks(2)
+    file = decode_file(b"".join([*parts[:2], b"\x04" + bytes(63), parts[2]]))
+    assert [recorded.event.a for recorded in file.events] == list(range(6))
+    assert [damage.end - damage.position for damage in file.damage] == [RECORD_BYTES]
+
+
+def test_a_string_without_its_end_does_not_swallow_an_event() -> None:
+    encoder = Encoder("n", 0)
+    head, name = encoder.begin_file(0), encoder.node_name()
+    encoder.sequence = 9  # the event looks like the last piece of string 9, but for its kind
+    records = name + bytes([KIND_STRING, 1, 1, 0, 9]) + bytes(59) + encoder.event(Event("", a=3), 0)
+    file = decode_file(head + seal_block(records, 0, 0))
+    assert [recorded.event.a for recorded in file.events] == [3]
+    assert [damage.reason.split()[0] for damage in file.damage] == ["more"]
 
 
 def test_events_and_drops_come_in_their_order() -> None:

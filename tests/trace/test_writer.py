@@ -21,7 +21,7 @@ from refmq.trace import record as record_module
 from refmq.trace import writer as writer_module
 from refmq.trace.columns import load
 from refmq.trace.page import NewPage, PlainPage
-from refmq.trace.reader import TraceFile, read_file, trace_files
+from refmq.trace.reader import TraceFile, TraceReader, read_file, trace_files
 from refmq.trace.record import Outcome
 from refmq.trace.writer import TraceWriter
 
@@ -146,6 +146,17 @@ def accounted(files: list[TraceFile]) -> list[int]:
     """The sequence numbers that files have, as events or as missing."""
     missing = [drop.sequence + number for file in files for drop in file.drops for number in range(drop.count)]
     return sorted([recorded.sequence for file in files for recorded in file.events] + missing)
+
+
+def check_block_heads(directory: Path) -> None:
+    """Blocks are numbered, and say with which sequence number they begin."""
+    for path in trace_files(directory):
+        with path.open("rb") as source:
+            reader = TraceReader(source)
+            for number, block in enumerate(reader.blocks()):
+                assert block.head.number == number
+                sequences = [entry.sequence for entry in reader.entries_of(block)]
+                assert block.head.first_sequence == min(sequences, default=block.head.first_sequence)
 
 
 def test_a_slow_disk_drops_events_records_the_drop_and_never_waits(tmp_path: Path, new_page: NewPage) -> None:
@@ -280,6 +291,24 @@ def test_a_file_or_directory_that_is_removed_is_made_again(
 
 
 @pytest.mark.usefixtures("at_once")
+def test_a_file_opens_with_more_strings_than_a_block_holds(tmp_path: Path, new_page: NewPage) -> None:
+    trace = TraceWriter(tmp_path, "n", new_page=new_page)
+    names = [f"{number:0130}" for number in range(2_000)]  # three records each
+    for name in names:
+        trace.record(Event("A", name))
+        wait_until(lambda: len(trace._pages) < 10)
+    wait_until(lambda: has_written_all(trace))
+    (path,) = trace_files(tmp_path)
+    path.unlink()
+    for name in names:
+        trace.record(Event("A", name))
+    trace.close()
+    (file,) = read_all(tmp_path)
+    assert file.damage == []
+    assert [recorded.event.actor for recorded in file.events] == names
+
+
+@pytest.mark.usefixtures("at_once")
 def test_a_directory_that_became_a_file_is_waited_for(tmp_path: Path, new_page: NewPage) -> None:
     failed = threading.Event()
 
@@ -388,6 +417,7 @@ def test_whatever_the_disk_does_every_event_is_in_the_files_or_said_to_be_missin
     for recorded in [recorded for file in files for recorded in file.events]:
         assert recorded.event.a == recorded.sequence
         assert recorded.event.actor in ("", f"who-{recorded.sequence}")
+    check_block_heads(folder)
     if buffer_events_max >= 8 * (2 * count + 4):  # strings need room too, and a page may stay half empty
         assert trace.dropped_count == unfit
 

@@ -90,7 +90,6 @@ def cat(place: Path, actions: tuple[str, ...], nodes: tuple[str, ...], limit: in
     for path, reader in files:
         for entry in (entry for block in files.blocks(path, reader) for entry in reader.entries_of(block)):
             if nodes and reader.node not in nodes:
-                reader.damage.clear()  # it is somebody else's
                 break
             if isinstance(entry, Recorded) and actions and entry.event.action not in actions:
                 continue
