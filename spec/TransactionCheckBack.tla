@@ -472,6 +472,7 @@ RoundSound == round.on =>
     /\ {r.op : r \in round.remove} \cap round.done = {}
     /\ \A o \in round.done : HalfOfOp(o) < round.i
     /\ \A r \in round.remove : r.half >= round.h0 /\ r.half = HalfOfOp(r.op)
+    /\ \A r, s \in round.remove : r.half = s.half => r = s
     /\ \A o \in round.o0..(round.next - 1) :
           \/ o \in round.done
           \/ \E r \in round.remove : r.half = HalfOfOp(o) /\ r.op >= o
@@ -511,10 +512,17 @@ EveryHalfHasAReason == [][Grows /\ Newest.kind = "half" =>
          /\ [tx |-> Newest.tx, half |-> Newest.off, pos |-> Len(log')] \in checkNet'
          /\ ~\E p \in 1..round.start : log[p].kind = "op" /\ log[p].half = round.i]_vars
 
-\* One round at a time, and it reads no more op messages once there were none left.
+\* Nothing is set aside that the round knows to be done.
+EveryDiscardHasAReason == [][Grows /\ Newest.kind = "aside" =>
+    /\ \A r \in round.remove : r.half # round.i
+    /\ FinishedSet => ~\E p \in 1..Len(log) : log[p].kind = "final" /\ log[p].tx = Newest.tx]_vars
+
+\* One round at a time; it reads no more op messages once there were none left, and none because of a half message that
+\* is too young to be asked about.
 OneRoundAtATime == [][round.on /\ round'.on =>
     /\ round'.start = round.start /\ round'.h0 = round.h0
-    /\ round.pulled /\ round.empty => round'.next = round.next]_vars
+    /\ round.pulled /\ round.empty => round'.next = round.next
+    /\ round.pulled /\ (round'.next # round.next \/ round'.empty # round.empty) => Current.tx \notin young]_vars
 
 \* The faults of this module are faults: what they take is gone.
 FaultsHappen == [][
@@ -530,6 +538,8 @@ FaultsHappen == [][
 (* Promises about the end *)
 
 Settled(t) == SetAside(t) \/ Delivered(t) \/ \E p \in HalvesOf(t) : HasOp(log[p].off)
+
+RoundsEnd == round.on ~> ~round.on
 
 EveryHalfDecided == \A t \in Tx : HalvesOf(t) # {} ~> Settled(t)
 
