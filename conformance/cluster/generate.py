@@ -102,7 +102,9 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
             choice = h.QueryRoute(client)
         case "Heal" | "RestartNameserver":
             choice = kind()
-        case "RestartBroker" | "StopBroker" | "FailFlush" | "FullDisk":
+        case "FailFlush" | "FullDisk":
+            choice = kind(broker, pick(0, EFFECTS_MAX) if pick(0, 1) else 0)  # type: ignore[call-arg]  # as above
+        case "RestartBroker" | "StopBroker":
             choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
         case (
             "Heartbeat"
@@ -167,7 +169,7 @@ def no_room_to_deliver(pick: Pick) -> list[h.Step]:
     """The disk is full at the moment at which a delayed message is due."""
     broker = pick(0, 1)
     sent = h.Send(pick(0, 2), broker, pick(0, 1), pick(1, 2), delay_level=1)
-    return [sent, h.AdvanceClock((800, 950)[pick(0, 1)]), h.FullDisk(broker), h.AdvanceClock(3_000)]
+    return [sent, h.AdvanceClock(900), h.FullDisk(broker, pick(0, 5)), h.AdvanceClock(3_000)]
 
 
 def no_room_to_end(pick: Pick) -> list[h.Step]:
@@ -175,8 +177,8 @@ def no_room_to_end(pick: Pick) -> list[h.Step]:
     client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
     answers: tuple[h.Decision, ...] = ("commit", "rollback", "unknown", "none")
     half = h.SendHalf(client, broker, queue, answers[pick(0, 3)], answers[pick(0, 3)])
-    full: list[h.Step] = [each for _ in range(3) for each in (h.AdvanceClock(pick(1, 6)), h.FullDisk(broker))]
-    return [h.Heartbeat(client, broker), half, *full, h.AdvanceClock(3_000)]
+    full: list[h.Step] = [h.FullDisk(broker, pick(0, EFFECTS_MAX)) for _ in range(3)]
+    return [h.Heartbeat(client, broker), *full, half, h.AdvanceClock(5_000)]
 
 
 def kept_alive(pick: Pick) -> list[h.Step]:
@@ -325,11 +327,11 @@ PROFILES: Final = (
         filtered=6,
     ),
 )
-"""A third of the histories is mixed, the others have one of these profiles."""
+"""Three in ten histories are mixed, the others have one of these profiles."""
 
 
 def profile_of(pick: Pick) -> Profile:
-    return PROFILES[max(0, pick(0, 3 * len(PROFILES) // 2 - 1) - len(PROFILES) // 2)]
+    return PROFILES[max(0, pick(0, len(PROFILES) + 1) - 2)]
 
 
 def looked_after(pick: Pick, each: h.Step) -> list[h.Step]:

@@ -234,16 +234,18 @@ class RestartBroker:
 
 @dataclass(frozen=True, slots=True)
 class FailFlush:
-    """The next flush of a broker's disk fails, and the ones after it."""
+    """The next flush of a broker's disk fails, and the ones after it; the next now, or after so many effects."""
 
     broker: int = 0
+    effects: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FullDisk:
-    """The disk of a broker has no room for the next new bytes."""
+    """The disk of a broker has no room for the next new bytes; the next now, or after so many effects."""
 
     broker: int = 0
+    effects: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -273,9 +273,9 @@ class Story:
             case h.StopBroker():
                 await self.cluster.stop(broker)
             case h.FailFlush() if broker.is_up:
-                self.cluster.fail_flush(broker)
+                self.cluster.fail_flush(broker, step.effects)
             case h.FullDisk() if broker.is_up:
-                self.cluster.fill_disk(broker)
+                self.cluster.fill_disk(broker, step.effects)
             case _:
                 pass
 

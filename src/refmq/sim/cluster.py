@@ -127,12 +127,16 @@ class Cluster:
         if failure is not None:
             raise failure
 
-    def fill_disk(self, broker: Node) -> None:
-        """The next write of a broker that needs room finds none; the broker may end because of it."""
-        self.failing_disks.add(broker.name)
-        broker.simulated_disk.inject(Fault.DISK_FULL)
+    def fill_disk(self, broker: Node, effects: int = 0) -> None:
+        """A write of a broker that needs room finds none, the first after so many effects of its disk; the broker may
+        end because of it."""
+        self._inject(broker, Fault.DISK_FULL, effects)
 
-    def fail_flush(self, broker: Node) -> None:
-        """The next flush of a broker's disk fails; the broker may end because of it."""
+    def fail_flush(self, broker: Node, effects: int = 0) -> None:
+        """A flush of a broker's disk fails, the first after so many effects; the broker may end because of it."""
+        self._inject(broker, Fault.FLUSH_FAILS, effects)
+
+    def _inject(self, broker: Node, fault: Fault, effects: int) -> None:
         self.failing_disks.add(broker.name)
-        broker.simulated_disk.inject(Fault.FLUSH_FAILS)
+        disk = broker.simulated_disk
+        disk.inject(fault, disk.operations + effects)

@@ -190,9 +190,10 @@ def filtered_wait(wanted: int, ms: int) -> Lines:
     return after(ms, lines, ("PullFiltered", OK, {"operation": 9, "c": wanted, "d": 20}))
 
 
-def decided(*, marked: bool, between: str = "AppendMessage") -> Lines:
+def decided(*, marked: bool, appended: bool = True, between: str = "AppendMessage") -> Lines:
     """A half message is decided, gets its op message or not, and two rounds begin, with something in between."""
-    op: list[Told] = [("WriteOp", STEP, {"c": 7})] if marked else []
+    op: list[Told] = [("AppendMessage", STEP, {"subject": "RMQ_SYS_TRANS_OP_HALF_TOPIC", "b": 3})] if appended else []
+    op += [("WriteOp", STEP, {"a": 3, "c": 7})] if marked else []
     lines = story(("EndTransaction", STEP, {"a": 8, "c": 7}), *op, ("RoundStart", STEP, {}))
     return after(1_000, lines, (between, STEP, {"d": 100}), ("RoundStart", STEP, {}))
 

@@ -195,7 +195,10 @@ BAD: dict[str, dict[str, Lines]] = {
         "a message from before the beginning": changed(GOOD, {"b": 1}, actor="g@2", outcome=CONSUMED, b=3),
         "a message of another queue": changed(GOOD, {"queue_id": 1}, actor="g@2", outcome=CONSUMED, b=3),
     },
-    "DecidedIsMarked": {"a decision without an op message": decided(marked=False)},
+    "DecidedIsMarked": {
+        "a decision without an op message": decided(marked=False),
+        "an op message that is not in the log": decided(marked=True, appended=False),
+    },
     "HeldPullWakes": {
         "an answer that comes only when somebody looks": held_pull(5_000),
         "an answer without a message before its time": waited(100),
@@ -324,6 +327,13 @@ def test_an_op_message_may_come_late() -> None:
         decided(marked=False, between="PowerLoss"),
     ):
         assert list(ORACLES["DecidedIsMarked"](lines, Promises())) == []
+
+
+def test_the_place_of_a_message_that_is_stored_with_reserve_may_be_used_again() -> None:
+    first = GOOD[find(GOOD, action="Send", outcome=OK)]
+    for status, found in ((0, 1), (10, 0)):
+        lines = [first._replace(d=status), first._replace(c=first.c + 100, operation=99)]
+        assert len(list(ORACLES["InconsistentOffset"](lines, Promises(flush_sync=True)))) == found
 
 
 def test_the_good_run_breaks_nothing() -> None:

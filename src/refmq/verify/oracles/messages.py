@@ -92,7 +92,11 @@ def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
 
 
 def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """InconsistentOffset: a place in a queue holds one message for ever, whoever names it."""
+    """InconsistentOffset: a place in a queue holds one message for ever, whoever names it.
+
+    With synchronous flush a message that is stored with reserve (its flush failed, or took too long) is promised to
+    nobody, and a power loss may give its place to another.
+    """
     places: Remembered[tuple[Queue, int], tuple[int, int]] = Remembered()  # message, physical offset
     power = Power(promises)
     for number, line in enumerate(lines):
@@ -100,7 +104,8 @@ def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[F
             broker, from_physical = forgiven
             for key in [k for k, v in places.items() if k[0][1] == broker and v[1] >= from_physical]:
                 del places[key]
-        is_place = line.outcome == Outcome.CONSUMED or (line.action in SENDS and line.outcome == Outcome.OK)
+        is_told = line.action in SENDS and line.outcome == Outcome.OK and not (promises.flush_sync and line.d)
+        is_place = line.outcome == Outcome.CONSUMED or is_told
         if not is_place or power.is_gone(line):
             continue
         known = places.get((line.queue, line.b))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from refmq.protocol.names import TRANS_OP_HALF_TOPIC
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Power, Promises, Queue, Remembered
 
@@ -123,6 +124,7 @@ def decided_is_marked(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
     """
     owed: dict[str, dict[int, int]] = {}  # broker -> message -> rounds that began since
     took: set[str] = set()
+    appended: set[tuple[str, int]] = set()  # broker and offset of op messages that no WriteOp has spoken of
     for number, line in enumerate(lines):
         if line.outcome != Outcome.STEP:
             continue
@@ -132,9 +134,12 @@ def decided_is_marked(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
                 messages.clear()
             case "AppendMessage":
                 took.add(line.node)
+                if line.topic == TRANS_OP_HALF_TOPIC:
+                    appended.add((line.node, line.b))
             case "EndTransaction":
                 messages[line.c] = 0
-            case "WriteOp":
+            case "WriteOp" if (line.node, line.a) in appended:
+                appended.discard((line.node, line.a))
                 messages.pop(line.c, None)
             case "RoundStart":
                 if line.node in took and 1 in messages.values():
