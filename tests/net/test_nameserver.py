@@ -338,6 +338,31 @@ def test_an_acknowledged_value_survives_a_crash_at_any_moment(power: bool, effec
     world.run(story())
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_values_that_are_put_at_the_same_time_are_all_kept(seed: int) -> None:
+    world = World(seed=seed)
+    ns = world.node("ns", nameserver)
+
+    async def story() -> None:
+        asker = Asker(world)
+        ns.start()
+        await asyncio.sleep(1)
+        puts = [{"namespace": "n", "key": f"k{number}", "value": "v"} for number in range(6)]
+        await asker.ask(RequestCode.PUT_KV_CONFIG, puts[0])  # the connection is there
+        answers = await asyncio.gather(*(asker.ask(RequestCode.PUT_KV_CONFIG, fields) for fields in puts))
+        assert [answer.code for answer in answers] == [0] * 6
+        ns.crash(power=True)
+        await asyncio.sleep(1)
+        ns.start()
+        await asyncio.sleep(1)
+        asker.client = None
+        for fields in puts:
+            answer = await asker.ask(RequestCode.GET_KV_CONFIG, fields)
+            assert (answer.code, dict(answer.fields)) == (0, {"value": "v"})
+
+    world.run(story())
+
+
 def test_a_value_that_cannot_be_kept_is_not_acknowledged() -> None:
     world = World(seed=8)
     ns = world.node("ns", nameserver)
