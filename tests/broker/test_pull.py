@@ -144,6 +144,14 @@ def test_a_pull_commits_the_offset_it_carries_whatever_it_finds() -> None:
     assert world.broker.state.offsets.get("T", "consumers", 0) == 9
 
 
+@pytest.mark.parametrize("flag", [PullSysFlag.SUBSCRIPTION, SUSPEND])
+def test_a_pull_that_does_not_say_so_commits_nothing(flag: PullSysFlag) -> None:
+    world = Harness()
+    world.send("T")
+    world.pull(sys_flag=flag, commit_offset=9, offset=1)
+    assert world.broker.state.offsets.get("T", "consumers", 0) is None
+
+
 def test_an_offset_outside_of_its_queue_leaves_a_note() -> None:
     world = Harness()
     world.send()

@@ -111,7 +111,8 @@ def test_a_timeout_keeps_a_connection_on_which_other_answers_come() -> None:
         return response(command, 0) if command.code % 2 == 0 else await never(connection, command)
 
     async def scenario() -> None:
-        async with serving(only_even) as (server, address), asking() as client:
+        limits = Limits(requests_waiting_max=2)
+        async with serving(only_even) as (server, address), asking(Client(limits=limits)) as client:
             await client.connect(address, 20)
             late = asyncio.create_task(client.invoke(address, request(1), 1.0))
             while not late.done():
@@ -120,6 +121,8 @@ def test_a_timeout_keeps_a_connection_on_which_other_answers_come() -> None:
             with pytest.raises(RequestTimedOut):
                 await late
             assert [connection.number for connection in server.connections] == [1]
+            # Who timed out waits no longer: there is room for two again.
+            await asyncio.gather(*(client.invoke(address, request(2), 5) for _ in range(2)))
 
     run(scenario())
 
