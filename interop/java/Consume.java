@@ -22,6 +22,11 @@ public final class Consume {
     private static final long TIMEOUT_S = 60;
 
     public static void main(String[] args) throws Exception {
+        // Without this the threads of a client keep the process when its only user has failed.
+        Thread.currentThread().setUncaughtExceptionHandler((thread, error) -> {
+            error.printStackTrace();
+            System.exit(1);
+        });
         String kind = args[3];
         CountDownLatch left = new CountDownLatch(Integer.parseInt(args[4]));
         String expression = args.length > 5 ? args[5] : "*";

@@ -18,6 +18,11 @@ import org.apache.rocketmq.common.message.MessageExt;
  */
 public final class Produce {
     public static void main(String[] args) throws Exception {
+        // Without this the threads of a client keep the process when its only user has failed.
+        Thread.currentThread().setUncaughtExceptionHandler((thread, error) -> {
+            error.printStackTrace();
+            System.exit(1);
+        });
         for (int i = 2; i < args.length; i++) {
             String[] order = args[i].split(":");
             produce(args[0], args[1], order[0], Integer.parseInt(order[1]));

@@ -256,7 +256,10 @@ def test_broadcasting_drops_what_fails(on: Scene) -> None:
 
 def test_pull(on: Scene) -> None:
     topic = on.topic(queues=2, only=("broker-a",))
-    send(on, [message(topic, str(n), tags=f"t{n % 4 // 2}", properties={"n": n}) for n in range(20)])
+    producer = on.producer(sendMsgTimeout=60_000)  # a retry of a late send would be one message more
+    for n in range(20):
+        where = {"topic": topic, "broker": "broker-a", "queue": n % 2}
+        producer.call("send", message(topic, str(n), tags=f"t{n % 4 // 2}", properties={"n": n}), where)
     consumer = on.pull()
     queues = consumer.call("fetchSubscribeMessageQueues", topic)
     assert {(each["broker"], each["queue"]) for each in queues} == {("broker-a", 0), ("broker-a", 1)}

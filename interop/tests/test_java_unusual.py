@@ -286,7 +286,8 @@ def test_members_with_different_topics(on: Scene) -> None:
     a, b = on.push(first), on.push(second)
     wait_until(lambda: len(a.owned()) == 4 == len(b.owned()), "half of the queues", SETTLE_S)
     send(on, numbered(first, 16) + numbered(second, 16))
-    wait_until(lambda: a.bodies() != [] != b.bodies(), "what they own", SETTLE_S)
+    # Each heartbeat of one takes the topic of the other away, and a pull that is refused is tried again seconds later.
+    wait_until(lambda: a.bodies() != [] != b.bodies(), "what they own", 3 * SETTLE_S)
     assert {each["topic"] for each in a.events()} == {first}
     assert {each["topic"] for each in b.events()} == {second}
 

@@ -144,6 +144,16 @@ def test_a_pull_commits_the_offset_it_carries_whatever_it_finds() -> None:
     assert world.broker.state.offsets.get("T", "consumers", 0) == 9
 
 
+def test_a_pull_waits_five_minutes_at_most() -> None:
+    world = Harness()
+    world.send("T")
+    assert world.pull(offset=1, sys_flag=SUSPEND, suspend_timeout_millis=1 << 40) is None
+    now_ms = world.broker.world.now_ms()
+    ends = {QueueId("T", 0): QueueOffset(1)}
+    assert world.broker.hold.look(TimestampMs(now_ms + 299_999), ends.__getitem__) == ()
+    assert len(world.broker.hold.look(TimestampMs(now_ms + 300_000), ends.__getitem__)) == 1
+
+
 @pytest.mark.parametrize("flag", [PullSysFlag.SUBSCRIPTION, SUSPEND])
 def test_a_pull_that_does_not_say_so_commits_nothing(flag: PullSysFlag) -> None:
     world = Harness()
