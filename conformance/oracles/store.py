@@ -472,7 +472,8 @@ def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]
                     yield Violation(
                         "RetentionPrefix", f"the log begins at {seen.log_min}: files from {log_min} are gone", event
                     )
-                log_min = reachable = max(log_min, seen.log_min)
+                if seen.is_full:  # after a start; a removal whose flush has failed may still be undone
+                    log_min = reachable = max(log_min, seen.log_min)
                 after_power_loss = False
             case PowerLoss():
                 after_power_loss = True

@@ -114,6 +114,12 @@ SOUND: dict[str, list[Observation]] = {
         PowerLoss(),
         readout(0, 1),
     ],
+    "a file is back whose removal could not be made durable": [
+        replace(EXPIRY, interrupted=True),
+        replace(readout(), log_min=1000, is_full=False),
+        PowerLoss(),
+        readout(),
+    ],
     "an expired file": [EXPIRY],
     "a checkpoint": [Checkpoint(50, 50, 50, 700, 700, 700, ((50, 700),), ((50, 700),), ((50, 700),))],
     "an expired file that is not dispatched": [
