@@ -323,3 +323,11 @@ def test_a_new_group_is_not_sent_to_messages_that_are_gone(monkeypatch: pytest.M
     assert world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields=fields).fields == {"offset": "0"}
     monkeypatch.setattr(world.store, "min_offset", lambda topic, queue: QueueOffset(5))
     assert world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields=fields).code == ResponseCode.QUERY_NOT_FOUND
+
+
+def test_a_negative_offset_is_no_offset() -> None:
+    world = Harness()
+    world.send("T")
+    place = {"consumerGroup": "consumers", "topic": "T", "queueId": "0"}
+    assert world.ask(RequestCode.UPDATE_CONSUMER_OFFSET, fields={**place, "commitOffset": "-1"}).code == OK
+    assert world.ask(RequestCode.QUERY_CONSUMER_OFFSET, fields=place).fields == {"offset": "0"}
