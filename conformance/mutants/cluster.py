@@ -107,8 +107,8 @@ SEEDED_CLUSTER: Final = (
         "",
         "A clean stop does not write the offsets down.",
         "refmq.net.broker",
-        "        await self.store.flush()\n        await self._save_offsets()\n",
-        "        await self.store.flush()\n",
+        "for save in (self._save_offsets, self.broker",
+        "for save in (self.broker",
     ),
     # --- reading --------------------------------------------------------------------------------------------------
     Seeded(
@@ -381,14 +381,6 @@ SEEDED_CLUSTER: Final = (
         "refmq.broker.delay",
         "now_ms if self.cursors[level] < end else None",
         "None",
-    ),
-    Seeded(
-        "delay-offsets-not-saved-at-stop",
-        "",
-        "A clean stop does not write down how far the delay levels are.",
-        "refmq.net.broker",
-        "        await self.broker.save_delay_offsets()\n        await self._save_filters()",
-        "        await self._save_filters()",
     ),
     Seeded(
         "op-not-retried",

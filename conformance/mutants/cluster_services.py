@@ -326,8 +326,8 @@ SEEDED_SERVICES: Final = (
         "",
         "Delay offsets are not written at a clean stop.",
         "refmq.net.broker",
-        "        await self.broker.save_delay_offsets()\n        await self._save_filters()\n",
-        "        await self._save_filters()\n",
+        "self._save_offsets, self.broker.save_delay_offsets, self._save_filters",
+        "self._save_offsets, self._save_filters",
     ),
     Seeded(
         "delay-twice-at-once",

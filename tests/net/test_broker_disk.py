@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from dataclasses import replace
 
 import pytest
 
-from refmq.errors import DiskError, DiskFailed, FlushFailed
+from refmq.errors import DiskError, DiskFailed, DiskFull, FlushFailed
 from refmq.net.broker import BrokerNode
 from refmq.net.client import Client
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -111,5 +112,24 @@ def test_a_table_that_cannot_be_flushed_ends_the_broker() -> None:
             await node.stop(1)
         async with serving_broker(FREE_PORT, STORE, disk.after_process_crash()) as (_, address), asking() as client:
             assert (await client.invoke(address, send_request("new", b"kept"), TIMEOUT_S)).code == ResponseCode.SUCCESS
+
+    run(story())
+
+
+def test_a_stop_writes_every_table_that_can_be_written() -> None:
+    async def story() -> None:
+        disk = memory_disk()
+        node = BrokerNode(FREE_PORT, STORE, disk, ReferenceStore(disk, STORE))
+        host, port = await node.start("127.0.0.1")
+        async with asking() as client:
+            sent = send_request("T", b"late", properties={"DELAY": "1"})
+            assert (await client.invoke(f"{host}:{port}", sent, TIMEOUT_S)).code == ResponseCode.SUCCESS
+            while not node.broker.delay.cursors[1]:
+                await asyncio.sleep(0.01)
+        disk.inject(Fault.DISK_FULL)  # strikes the first table, that of the offsets
+        with pytest.raises(DiskFull):
+            await node.stop(1)
+        assert not disk.exists("config/consumerOffset.json")
+        assert disk.exists("config/delayOffset.json")
 
     run(story())

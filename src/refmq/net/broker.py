@@ -216,10 +216,16 @@ class BrokerNode:
             await self.store.stop(self.now_ms())
 
     async def _save_all(self) -> None:
+        """Flushes the log and then writes the tables down, each whether or not the others could be written."""
         await self.store.flush()
-        await self._save_offsets()
-        await self.broker.save_delay_offsets()
-        await self._save_filters()
+        errors: list[RefmqError] = []
+        for save in (self._save_offsets, self.broker.save_delay_offsets, self._save_filters):
+            try:
+                await save()
+            except RefmqError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _watch(self, *futures: asyncio.Future[Any]) -> None:
         def report(done: asyncio.Future[Any]) -> None:

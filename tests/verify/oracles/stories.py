@@ -198,15 +198,15 @@ def decided(*, marked: bool, appended: bool = True, between: str = "AppendMessag
     return after(1_000, lines, (between, STEP, {"d": 100}), ("RoundStart", STEP, {}))
 
 
-def crashed_and_told(wait_ms: int, fault: str = "") -> Lines:
-    """Offsets 1 and 2 are committed, the broker runs on for a while and crashes, and the group is told 1."""
+def crashed_and_told(wait_ms: int, fault: str = "", end: str = "ProcessCrash") -> Lines:
+    """Offsets 1 and 2 are committed, the broker runs on for a while and ends, and the group is told 1."""
     lines = story(("FinishRecovery", STEP, {}))
     for operation, offset in ((1, 1), (2, 2)):
         commit: dict[str, int | str] = {"operation": operation, "b": offset}
         lines = after(100, lines, ("CommitOffset", INVOKE, commit), ("CommitOffset", OK, commit))
     if fault:
         lines = after(1, lines, (fault, STEP, {}))
-    lines = after(wait_ms, lines, ("ProcessCrash", STEP, {}))
+    lines = after(wait_ms, lines, (end, STEP, {}))
     asked: dict[str, int | str] = {"operation": 3}
     return after(100, lines, ("QueryOffset", INVOKE, asked), ("QueryOffset", OK, {**asked, "a": 1}))
 

@@ -81,6 +81,7 @@ GOOD_STORIES: list[Lines] = [
     filtered_wait(0b1101, 5_000),
     crashed_and_told(5_000),
     crashed_and_told(25_000, fault="FailFlush"),
+    crashed_and_told(5_000, fault="FullDisk", end="StopStore"),
     delivered_late(100),
     delivered_late(5_000, fault="RestartBroker"),
     acknowledged(101),
@@ -217,6 +218,7 @@ BAD: dict[str, dict[str, Lines]] = {
         "an older offset": committed_and_told(2),
         "a newer one": committed_and_told(4),
         "none": committed_and_told(0),
+        "an older one after a stop in good order": crashed_and_told(5_000, end="StopStore"),
         "an older one after a crash, long after the newer one was written down": crashed_and_told(25_000),
     },
     "NeverEarly": {

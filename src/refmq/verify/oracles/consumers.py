@@ -118,7 +118,8 @@ SAVED_NS: Final = 20_000_000_000
 def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetKept: a broker tells a group the offset that it committed last.
 
-    After a crash it may be an older one, because offsets are written to their file every few seconds; never another.
+    After a crash it may be an older one, because offsets are written to their file every few seconds; never another. A
+    stop in good order is no better when the disk is full or fails.
     """
     registers: dict[tuple[str, Queue], _Register] = {}
     started_ns: dict[str, int] = {}
@@ -130,7 +131,9 @@ def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator
                 unreliable.add(line.node)
             elif line.action == "FinishRecovery":
                 started_ns[line.node] = line.at_ns
-            elif line.action in ("ProcessCrash", "PowerLoss"):
+            elif line.action in ("ProcessCrash", "PowerLoss") or (
+                line.action == "StopStore" and line.node in unreliable
+            ):
                 for (_, queue), register in registers.items():
                     if queue[1] == line.node:
                         since_ns = max(line.at_ns - SAVED_NS, started_ns.get(line.node, 0))
