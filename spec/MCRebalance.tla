@@ -16,5 +16,6 @@ AnyPoint(p, q) == 0..(Messages + 1)
 
 \* Who can act, for the large configurations.
 WhoIsUp      == {p \in Process : alive[p] = "up"}
+FirstToStrike == IF faults < MaxFaults THEN {1} ELSE {}
 NotYetStruck == IF faults < MaxFaults THEN Process ELSE {}
 ==============================================================================

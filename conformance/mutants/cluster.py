@@ -317,7 +317,7 @@ SEEDED_CLUSTER: Final = (
         "            file.write(0, content)\n",
     ),
     Seeded(
-        "flush-failure-ignored",
+        "table-flush-failure-ignored",
         "",
         "A broker whose tables cannot be flushed goes on, and refuses whatever needs one.",
         "refmq.net.broker",
