@@ -162,6 +162,11 @@ class StartFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskFault:
+    """From now on the disk may have no room for a write, or fail to flush, once."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """An operation raised what its interface does not allow here."""
 
@@ -376,6 +381,7 @@ Observation = (
     | ServeMessage
     | Pulled
     | ProcessCrash
+    | DiskFault
     | PowerLoss
     | StopStore
     | StartStore

@@ -203,8 +203,10 @@ class Runner:
             case h.SaveConfig(value):
                 self._save_config(value)
             case h.FailFlush():
+                self._see(seen.DiskFault())
                 self.disk.inject(Fault.FLUSH_FAILS)
             case h.FillDisk(effects):
+                self._see(seen.DiskFault())
                 self.disk.inject(Fault.DISK_FULL, self.disk.operations + effects)
             case _:
                 pass

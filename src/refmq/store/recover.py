@@ -253,8 +253,7 @@ def _sound_index(parts: Parts, index: Index, durable: Durable) -> tuple[int, int
     for count in range(len(index.files), 0, -1):
         file = index.files[count - 1]
         entries, last = file.sound_entries(durable.index_to)
-        while entries and not _is_entry_of_record(parts, file.entry(entries)):
-            # Half an entry: behind its hash stand zeros, and they name the record at 0.
+        while entries and not _may_be_last(parts, file.entry(entries), durable):
             entries -= 1
             last = file.entry(entries).physical_offset if entries else -1
         if entries:
@@ -262,11 +261,20 @@ def _sound_index(parts: Parts, index: Index, durable: Durable) -> tuple[int, int
     return (0, 0) if durable.index_last < 0 else None
 
 
+def _may_be_last(parts: Parts, entry: IndexEntry, durable: Durable) -> bool:
+    """Whether an entry can be the last whole one.
+
+    In half an entry zeros stand behind the hash, and name the record at 0. That has another key, or has expired, and
+    then the checkpoint says whether it was the last.
+    """
+    if entry.physical_offset < parts.log.files.begin:
+        return entry.physical_offset == durable.index_last
+    return _is_entry_of_record(parts, entry)
+
+
 def _is_entry_of_record(parts: Parts, entry: IndexEntry) -> bool:
-    """Whether the record that an index entry names has a key with its hash; yes when the record has expired."""
+    """Whether the record that an index entry names has a key with its hash."""
     files, position = parts.log.files, entry.physical_offset
-    if position < files.begin:
-        return True
     base = files.base_of(position)
     left = base + files.file_bytes - position
     if left < RECORD_BYTES_MIN or not files.holds(position) or files.file(base).size_bytes != files.file_bytes:
