@@ -118,6 +118,9 @@ def test_mqadmin_hears_the_same_from_both_nameservers(
     from_ours = run_admin(clients[version], ours.address, COMMANDS)
     from_real = run_admin(clients[version], real.address, COMMANDS)
     for command, our_text, real_text in zip(COMMANDS, from_ours, from_real, strict=True):
+        if command == ["topicList"] and comparable(our_text, ours.address) != comparable(real_text, real.address):
+            # A broker makes topics of its own, and one may have come between the two looks: it is there by now.
+            (our_text,) = run_admin(clients[version], ours.address, [command])
         assert comparable(our_text, ours.address) == comparable(real_text, real.address), command
     assert "OK, " in from_ours[COMMANDS.index(["wipeWritePerm", "-b", "broker-a"])]
 
