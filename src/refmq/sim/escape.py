@@ -7,7 +7,7 @@ clocks and sleeps, sockets, threads, processes, files, the operating system's ra
 | net     | when    | how                                    | catches                                          |
 |---------|---------|----------------------------------------|--------------------------------------------------|
 | patches | always  | functions of modules are replaced      | clocks, sleeps and waits, os.urandom, os.stat,   |
-|         |         |                                        | random.random, the environment, signals          |
+|         |         |                                        | random.random, os.getenv, signals                |
 | audit   | always  | a `sys.addaudithook` of ours           | sockets, files, directories, subprocesses        |
 | profile | strict  | `sys.setprofile` sees every C function | all of the first, however it was imported, and   |
 |         |         |                                        | datetime.now, os.getpid, thread starts           |

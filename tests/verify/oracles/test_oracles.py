@@ -19,6 +19,7 @@ from tests.verify.oracles.stories import (
     STEP,
     UNKNOWN,
     Lines,
+    Told,
     acknowledged,
     asked_by_key,
     batch_at,
@@ -40,6 +41,7 @@ from tests.verify.oracles.stories import (
     refused_lock,
     routed,
     sent_back,
+    story,
     swapped,
     told,
     told_by_both,
@@ -320,6 +322,15 @@ BAD: dict[str, dict[str, Lines]] = {
         ],
     },
 }
+
+
+def test_nobody_is_asked_about_a_message_that_is_decided() -> None:
+    asked: list[Told] = [("RoundStart", STEP, {}), ("HalfRenewAndCheck", STEP, {"c": 7, "d": 1})]
+    end: Told = ("EndTransaction", STEP, {"a": 8, "c": 7})
+    for between, is_found in ((end, True), (("FlushLog", STEP, {}), False)):
+        lines = story(("StartStore", STEP, {}), between, *asked)
+        found = [finding.sentence for finding in ORACLES["NodeCoherent"](lines, Promises())]
+        assert any("it was decided before" in sentence for sentence in found) is is_found
 
 
 def test_an_op_message_may_come_late() -> None:
