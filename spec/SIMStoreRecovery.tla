@@ -5,4 +5,5 @@ EXTENDS StoreRecovery, TLC
 
 SomeLoss == {[p \in LogDirty |-> RandomElement({"kept", "lost", "torn"})]}
 SomeUnitLoss == {{u \in UnitsDirty : RandomElement(BOOLEAN)}}
+SomeEntryLoss == {{e \in EntriesDirty : RandomElement(BOOLEAN)}}
 =============================================================================

@@ -441,6 +441,10 @@ AfterLoss(loss) ==
 UnitsDirty == {<<q, i>> \in Queue \X UnitNumber : unit[q][i] # unitDisk[q][i]}
 UnitLosses == SUBSET UnitsDirty
 
+\* The entries of the index that were not durable and are lost.
+EntriesDirty == index \ indexDisk
+EntryLosses == SUBSET EntriesDirty
+
 \* What is still promised after such a loss: with sync flush everything, with async flush what was durable.
 StillPromised == IF SyncFlush THEN promised ELSE promised \cap (gone \cup MessagesIn(cell, first, DurableEnd))
 
@@ -473,8 +477,9 @@ PowerLoss ==
     /\ \E lost \in UnitLosses :
           /\ unit' = [q \in Queue |-> [i \in UnitNumber |-> IF <<q, i>> \in lost THEN unitDisk[q][i] ELSE unit[q][i]]]
           /\ unitDisk' = unit'
-    /\ index' \in {index, indexDisk}
-    /\ indexDisk' = index'
+    /\ \E lost \in EntryLosses :
+          /\ index' = index \ lost
+          /\ indexDisk' = index'
     /\ ckpt' \in StampsLeft
     /\ promised' = StillPromised
     /\ ForgetMemory
