@@ -143,6 +143,34 @@ def test_a_name_in_a_directory_that_was_lost_is_lost() -> None:
     assert disk.after_power_loss(harshest).exists("d/e/a")
 
 
+def test_a_directory_that_is_made_anew_has_nothing_of_the_one_before() -> None:
+    disk = small_disk()
+    asyncio.run(disk.create("d/old", PAGE).flush())
+    for directory in ("d", ""):
+        asyncio.run(disk.flush_directory(directory))
+    disk.remove("d/old")
+    disk.remove("d")
+    asyncio.run(disk.flush_directory(""))  # nobody can flush the removal of d/old any more
+    disk.make_directory("d")
+    disk.create("d/new", PAGE).close()
+    for choices in product((0, 1), repeat=3):  # which of the changes that are not durable yet survive
+        after = disk.copy().after_power_loss(scripted(list(choices)))
+        assert after.list("") == () or set(after.list("d")) <= {"new"}
+    asyncio.run(disk.flush_directory(""))
+    assert disk.after_power_loss(harshest).list("d") == ()
+
+
+def test_a_name_that_is_made_while_a_flush_of_its_directory_is_under_way_is_not_covered_by_it() -> None:
+    async def create_meanwhile() -> None:
+        disk.create("late", PAGE).close()
+
+    disk = SimulatedDisk(clock=lambda: TimestampMs(0), page_bytes=PAGE, on_flush=create_meanwhile)
+    disk.create("early", PAGE).close()
+    asyncio.run(disk.flush_directory(""))
+    assert disk.list("") == ("early", "late")
+    assert disk.after_power_loss(harshest).list("") == ("early",)
+
+
 def test_a_rename_is_undone_or_done_but_never_half_done() -> None:
     for choice, expected in ((0, {"b": b"new!"}), (1, {"a": b"new!", "b": b"old!"})):
         disk = small_disk()

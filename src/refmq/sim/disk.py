@@ -94,6 +94,8 @@ class _Inode:
     """Flushes that were begun. They may overlap and end in any order."""
     flushed_by: dict[int, int] = field(default_factory=dict)
     """Per page: the last begun flush whose content the medium holds."""
+    durable_names: dict[str, _Inode] = field(default_factory=dict)
+    """Of a directory: the names in it that a power loss leaves."""
 
     @property
     def used_bytes(self) -> int:
@@ -172,20 +174,27 @@ class _Inode:
 
 @dataclass(slots=True, eq=False)
 class _NameChange:
-    """One change of names that its directory has not been flushed for. Renames are one step, as on real disks."""
+    """One change of names that its directory has not been flushed for. Renames are one step, as on real disks.
 
-    added: str | None
-    removed: str | None
+    A name is one of a directory, not a path: a directory that is made where another one was has nothing of the old one.
+    """
+
+    added: tuple[_Inode, str] | None
+    removed: tuple[_Inode, str] | None
     inode: _Inode
 
-    def touches(self, directory: str) -> bool:
-        return any(path is not None and _parent(path) == directory for path in (self.added, self.removed))
+    @property
+    def directories(self) -> tuple[_Inode, ...]:
+        return tuple(place[0] for place in (self.added, self.removed) if place is not None)
 
-    def apply(self, names: dict[str, _Inode]) -> None:
-        if self.removed is not None and names.get(self.removed) is self.inode:
-            del names[self.removed]
+    def make_durable(self) -> None:
+        if self.removed is not None:
+            directory, name = self.removed
+            if directory.durable_names.get(name) is self.inode:
+                del directory.durable_names[name]
         if self.added is not None:
-            names[self.added] = self.inode
+            directory, name = self.added
+            directory.durable_names[name] = self.inode
 
 
 @dataclass(slots=True, eq=False)
@@ -194,8 +203,9 @@ class _Medium:
 
     page_bytes: int
     capacity_bytes: int
+    root: _Inode
     names: dict[str, _Inode] = field(default_factory=dict)
-    durable_names: dict[str, _Inode] = field(default_factory=dict)
+    """What a process sees, by path."""
     changes: list[_NameChange] = field(default_factory=list)
     locked: set[str] = field(default_factory=set)
 
@@ -203,32 +213,54 @@ class _Medium:
     def used_bytes(self) -> int:
         return sum(inode.used_bytes for inode in self.names.values() if not inode.is_directory)
 
-    def change_names(self, added: str | None, removed: str | None, inode: _Inode) -> None:
-        change = _NameChange(added, removed, inode)
-        change.apply(self.names)
-        self.changes.append(change)
+    def directory(self, path: str) -> _Inode:
+        return self.names[path] if path else self.root
 
-    def flush_names(self, directory: str) -> None:
-        rest = []
+    def change_names(self, added: str | None, removed: str | None, inode: _Inode) -> None:
+        self.changes.append(_NameChange(self._place(added), self._place(removed), inode))
+        if removed is not None:
+            del self.names[removed]
+        if added is not None:
+            self.names[added] = inode
+
+    def _place(self, path: str | None) -> tuple[_Inode, str] | None:
+        if path is None:
+            return None
+        parent, _, name = path.rpartition("/")
+        return self.directory(parent), name
+
+    def changes_in(self, directory: str) -> set[_NameChange]:
+        inode = self.directory(directory)
+        return {change for change in self.changes if inode in change.directories}
+
+    def make_durable(self, changes: set[_NameChange]) -> None:
+        """The medium holds these changes now, in the order in which they were made."""
         for change in self.changes:
-            if change.touches(directory):
-                change.apply(self.durable_names)
-            else:
-                rest.append(change)
-        self.changes = rest
+            if change in changes:
+                change.make_durable()
+        self.changes = [change for change in self.changes if change not in changes]
+
+    def durable_paths(self) -> dict[str, _Inode]:
+        """What a power loss leaves that undoes every change. A name in a directory that is gone is gone as well."""
+        found: dict[str, _Inode] = {}
+
+        def look_into(directory: _Inode, prefix: str) -> None:
+            for name, inode in directory.durable_names.items():
+                found[prefix + name] = inode
+                if inode.is_directory:
+                    look_into(inode, f"{prefix}{name}/")
+
+        look_into(self.root, "")
+        return found
 
     def lose_power(self, choose: Choose) -> None:
-        names = self.durable_names
         for change in self.changes:
             if choose(2) == 0:
-                change.apply(names)
+                change.make_durable()
         self.changes = []
-        # A name in a directory that is gone is gone as well.
-        reachable = {path: inode for path, inode in names.items() if all(up in names for up in _ancestors(path))}
-        for path in sorted(reachable):
-            reachable[path].lose_power(choose)
-        self.names = dict(reachable)
-        self.durable_names = dict(reachable)
+        self.names = self.durable_paths()
+        for path in sorted(self.names):
+            self.names[path].lose_power(choose)
 
 
 class SimulatedDisk:
@@ -247,7 +279,7 @@ class SimulatedDisk:
         """`choose` decides what an interrupted write or create leaves; `on_flush` is awaited inside every flush
         (a simulated loop makes flushes take time there); `on_effect` is called before every effect and may raise
         `SimulatedCrash` (a simulated node counts all its effects there, those on the network too)."""
-        self._medium = _Medium(page_bytes, capacity_bytes)
+        self._medium = _Medium(page_bytes, capacity_bytes, _Inode(True, 0, NEVER_MS, page_bytes))
         self._clock = clock
         self._choose = choose
         self._on_flush = on_flush
@@ -321,14 +353,19 @@ class SimulatedDisk:
                     {number: list(versions) for number, versions in inode.unflushed.items()},
                     inode.size_is_durable,
                     inode.durable_modified_ms,
+                    durable_names={name: of(entry) for name, entry in inode.durable_names.items()},
                 )
             return copies[inode]
 
+        def place_of(place: tuple[_Inode, str] | None) -> tuple[_Inode, str] | None:
+            return (of(place[0]), place[1]) if place is not None else None
+
         old = self._medium
-        medium = _Medium(old.page_bytes, old.capacity_bytes)
+        medium = _Medium(old.page_bytes, old.capacity_bytes, of(old.root))
         medium.names = {path: of(inode) for path, inode in old.names.items()}
-        medium.durable_names = {path: of(inode) for path, inode in old.durable_names.items()}
-        medium.changes = [_NameChange(change.added, change.removed, of(change.inode)) for change in old.changes]
+        medium.changes = [
+            _NameChange(place_of(change.added), place_of(change.removed), of(change.inode)) for change in old.changes
+        ]
         return self._next(medium, None)
 
     def contents(self) -> dict[str, bytes]:
@@ -351,14 +388,18 @@ class SimulatedDisk:
                     inode.unflushed.clear()
                 elif up in self._medium.names:
                     continue
+                self._medium.directory(_parent(up)).durable_names[up.rpartition("/")[2]] = inode
                 self._medium.names[up] = inode
-                self._medium.durable_names[up] = inode
 
     def take_away(self, path: str) -> None:
         """Removes a file as if it had never been there: durable, and not counted as an operation."""
-        self._medium.names.pop(path, None)
-        self._medium.durable_names.pop(path, None)
-        self._medium.changes = [change for change in self._medium.changes if path not in (change.added, change.removed)]
+        medium = self._medium
+        medium.names.pop(path, None)
+        directory, name = medium.directory(_parent(path)), path.rpartition("/")[2]
+        directory.durable_names.pop(name, None)
+        medium.changes = [
+            change for change in medium.changes if (directory, name) not in (change.added, change.removed)
+        ]
 
     @property
     def is_durable(self) -> bool:
@@ -367,12 +408,8 @@ class SimulatedDisk:
         if any(inode.unflushed for inode in medium.names.values()):
             return False
         # What changed inside a directory that is durably gone does not matter any more.
-        return not any(
-            _parent(path) in ("", *medium.durable_names)
-            for change in medium.changes
-            for path in (change.added, change.removed)
-            if path is not None
-        )
+        durable = {medium.root, *medium.durable_paths().values()}
+        return not any(directory in durable for change in medium.changes for directory in change.directories)
 
     @property
     def is_alive(self) -> bool:
@@ -476,8 +513,9 @@ class SimulatedDisk:
         self._alive()
         if not self.is_directory(directory):
             raise DiskFailed(directory, "flush directory", "no such directory")
+        changes = self._medium.changes_in(directory)  # those that are made while the flush waits are not covered
         await self._flushing("flush directory", directory, None)
-        self._medium.flush_names(directory)
+        self._medium.make_durable(changes)
 
     def usage(self, path: str) -> DiskUsage:
         self._alive()
