@@ -169,6 +169,21 @@ def test_a_file_is_cut_to_its_sound_entries_and_finds_them(kept: int, data: st.D
     assert file.header == replace(file.header, next_entry=kept + 1, end_physical=(kept - 1) * 100)
 
 
+def test_cutting_a_sparse_file_takes_no_room() -> None:
+    disk = new_disk(page_bytes=4096)
+    slots, entries = 5_000_000, 1000
+    size = HEADER_BYTES + 4 * slots + 20 * entries
+    file = IndexFile("i", disk.create("i", size, reserve=False), slots, entries)
+    for number in range(100):
+        file.put_key(number * 40_000, number, NOW)
+    file.write_header()
+    disk.capacity_bytes -= disk.usage("").free_bytes
+    file.keep(50, NOW)
+    assert file.count == 50
+    assert list(file.find(49 * 40_000, 0, NOW)) == [49]
+    assert list(file.find(50 * 40_000, 0, NOW)) == []
+
+
 def test_a_flush_that_fails_leaves_the_file_to_be_flushed() -> None:
     disk = new_disk()
     index = index_on(disk)

@@ -36,6 +36,8 @@ ENTRY_BYTES: Final = 20
 INT32_MAX: Final = 2**31 - 1
 ENTRIES_READ: Final = 50_000
 """Entries read at once when a file is walked: 1 MB."""
+PAGE_BYTES: Final = 4096
+"""What a file system allocates at once."""
 
 _HEADER = struct.Struct(">qqqqii")
 _SLOT = struct.Struct(">i")
@@ -202,7 +204,7 @@ class IndexFile:
         if int.from_bytes(array("i", [1]).tobytes(), "little") == 1:
             slots.byteswap()
         self.is_dirty = True
-        self.file.write(HEADER_BYTES, slots.tobytes())
+        self._write_slots(slots.tobytes())
         self.header = replace(
             self.header,
             end_ms=end_ms,
@@ -212,3 +214,12 @@ class IndexFile:
             next_entry=count + 1,
         )
         self.write_header()
+
+    def _write_slots(self, slots: bytes) -> None:
+        """Writes the pages that differ: most of the table is a hole of 20 MB, and a start must not need room for it."""
+        table = range(HEADER_BYTES, HEADER_BYTES + len(slots))
+        for page in range(0, table.stop, PAGE_BYTES):
+            start, stop = max(page, table.start), min(page + PAGE_BYTES, table.stop)
+            piece = slots[start - table.start : stop - table.start]
+            if self.file.read(start, len(piece)) != piece:
+                self.file.write(start, piece)

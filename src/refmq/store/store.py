@@ -102,6 +102,7 @@ class ReferenceStore:
             lock.release()
             raise
         self._parts, self._lock, self._failure = parts, lock, None
+        self._has_room, self._wants_checkpoint = True, False
         self._clock.start(now_ms)
         self._pressure = disk_pressure(parts)
         return report
