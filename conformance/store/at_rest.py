@@ -34,8 +34,11 @@ def faults(contents: Mapping[str, bytes], setting: Setting, deleted_to: Mapping[
     named: set[int] = set()
     for directory in raw.queue_directories(contents):
         yield from _queue_faults(contents, setting, directory, records, log_min, named)
-        # Of a queue that a power loss has taken the extension may still be there, in any state.
         yield from _ext_faults(contents, directory.replace(raw.QUEUES, EXTENSIONS, 1))
+    queues = {directory.replace(raw.QUEUES, EXTENSIONS, 1) for directory in raw.queue_directories(contents)}
+    for path in contents if setting.ext else ():
+        if path.startswith(f"{EXTENSIONS}/") and path.rpartition("/")[0] not in queues:
+            yield f"{path} belongs to no queue"
     for record in records.values():
         is_due = record.has_queue_unit and record.physical_offset >= deleted_to.get(record.topic, 0)
         if is_due and record.physical_offset not in named:

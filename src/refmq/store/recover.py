@@ -22,10 +22,12 @@ ones behind it were acknowledged. Then the start is refused with `DamagedLog` an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from refmq.errors import CorruptRecord, DamagedLog
+from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import RECORD_BYTES_MIN
@@ -131,18 +133,28 @@ def load(parts: Parts) -> _Plan:
     disk = parts.disk
     was_clean = not disk.exists(ABORT_FILE)
     parts.log.files.load()
-    for topic in disk.list(QUEUE_DIRECTORY):
-        if topic.startswith(LIGHT_QUEUE_PREFIX):
-            continue
-        # What is no directory here, or no number below a topic, is none of our business; Java ignores it as well.
-        for name in disk.list(f"{QUEUE_DIRECTORY}/{topic}") if disk.is_directory(f"{QUEUE_DIRECTORY}/{topic}") else ():
-            is_queue = name.isascii() and name.isdigit() and str(int(name)) == name
-            if is_queue and disk.is_directory(f"{QUEUE_DIRECTORY}/{topic}/{name}"):
-                parts.queue_for(topic, int(name)).load()
+    # A power loss may bring back the extension of a deleted queue alone. It goes with the queue, which has no units.
+    directories = (QUEUE_DIRECTORY, EXT_DIRECTORY) if parts.config.ext_enabled else (QUEUE_DIRECTORY,)
+    for key in dict.fromkeys(key for directory in directories for key in _queues_in(disk, directory)):
+        parts.queue_for(*key).load()
     if parts.index is not None:
         parts.index.load()
     checkpoint = read_checkpoint(disk)
     return _Plan(was_clean, checkpoint, _believable(parts, checkpoint.durable))
+
+
+def _queues_in(disk: Disk, directory: str) -> Iterator[tuple[str, int]]:
+    """Topic and queue id of every queue that has a directory there.
+
+    What is no directory, or no number below a topic, is none of our business; Java ignores it as well.
+    """
+    for topic in disk.list(directory):
+        if topic.startswith(LIGHT_QUEUE_PREFIX) or not disk.is_directory(f"{directory}/{topic}"):
+            continue
+        for name in disk.list(f"{directory}/{topic}"):
+            is_number = name.isascii() and name.isdigit() and str(int(name)) == name
+            if is_number and disk.is_directory(f"{directory}/{topic}/{name}"):
+                yield topic, int(name)
 
 
 def _believable(parts: Parts, durable: Durable | None) -> Durable | None:
