@@ -25,6 +25,7 @@ from conformance.oracles.store_events import (
     DiskFault,
     ExpireFile,
     Failed,
+    FaultsOver,
     FlushLog,
     Observation,
     PowerLoss,
@@ -551,6 +552,7 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
     stopped_cleanly = False
     may_rebuild = False  # the queues are not those of the checkpoint, and it is right to say so
     disk_failed = False  # a step may have ended half way, and left more than the checkpoint knows
+    log_to = 0  # of the checkpoint
     for event, seen in enumerate(observations):
         match seen:
             case StartFailed(error):
@@ -570,15 +572,18 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
                     yield Violation("RecoveryFinishes", f"a checkpoint was not believed: {seen.notes}", event)
                 stopped_cleanly = may_rebuild = disk_failed = False
             case Checkpoint():
-                may_rebuild = False
+                may_rebuild, log_to = False, seen.log_to
             case DiskFault():
                 disk_failed = True
+            case FaultsOver():  # and a checkpoint follows
+                disk_failed = False
             case DeleteTopic() | ExpireFile():  # after the latter a checkpoint may be older than the log
                 may_rebuild = True
             case Damaged():
                 may_rebuild, stopped_cleanly = True, False
-            case PowerLoss():  # the first file of the log may be gone, if its name was not durable
-                may_rebuild, stopped_cleanly = True, False
+            case PowerLoss():
+                # As long as nothing is durable the first file of the log may be gone, and not the second.
+                may_rebuild, stopped_cleanly = may_rebuild or log_to <= 0, False
             case ProcessCrash():
                 stopped_cleanly = False
             case Readout() if seen.is_full and seen.dispatched_to < seen.log_end and seen.records:

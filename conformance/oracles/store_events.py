@@ -167,6 +167,11 @@ class DiskFault:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultsOver:
+    """Every fault that the disk was to have has happened; what is written from here on is what it says."""
+
+
+@dataclass(frozen=True, slots=True)
 class Failed:
     """An operation raised what its interface does not allow here."""
 
@@ -382,6 +387,7 @@ Observation = (
     | Pulled
     | ProcessCrash
     | DiskFault
+    | FaultsOver
     | PowerLoss
     | StopStore
     | StartStore

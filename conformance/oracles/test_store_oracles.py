@@ -18,8 +18,10 @@ from conformance.oracles.store_events import (
     Damaged,
     DeleteTopic,
     DeletionsKept,
+    DiskFault,
     ExpireFile,
     Failed,
+    FaultsOver,
     FlushLog,
     Observation,
     PowerLoss,
@@ -93,6 +95,7 @@ def put(number: int, *, promises_power: bool = False) -> list[Observation]:
 TWO = [*put(0), *put(1)]
 SAVED: list[Observation] = [SaveConfig(1), ConfigSaved(1), SaveConfig(2), ConfigSaved(2)]
 DELETED = DeleteTopic("t", 200, 200)
+DURABLE = Checkpoint(0, 0, 0, log_to=200)
 NOTES = ("the queues are not those of the checkpoint",)
 EXPIRY = ExpireFile(((0, 100), (1000, 200), (2000, 300)), (1000, 2000), 1, 1100, 1000, False, True, True, 10)
 PULL = Pulled("t", 0, 0, 2, "FOUND", 2, 0, 3, (0, 1), tuple(Wanted(n, n * SIZE, SIZE) for n in range(3)), log_max=300)
@@ -153,6 +156,7 @@ SOUND: dict[str, list[Observation]] = {
         ConfigRead(1),
     ],
     "a lost configuration after an interrupted save": [*SAVED, SaveConfig(3), ConfigLost(), ConfigRead(2)],
+    "queues that were built again after a fault": [*TWO, DURABLE, DiskFault(), StartStore(False, 200, 2, NOTES)],
     "queues that were built again": [*TWO, DELETED, ProcessCrash(), StartStore(False, 200, 2, NOTES)],
     "a read": [PULL, replace(PULL, offset=3, status="OFFSET_OVERFLOW_ONE", next_offset=3, found=())],
     "a clean stop": [*TWO, StopStore(), PowerLoss(), StartStore(False, 200), readout(0, 1)],
@@ -262,6 +266,11 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("a clean stop not believed", [StopStore(), StartStore(True, 0, 5)]),
         ("not dispatched", [*TWO, replace(READ, dispatched_to=100)]),
         ("rebuilt without a reason", [*TWO, ProcessCrash(), StartStore(False, 200, 2, NOTES)]),
+        ("rebuilt after a power loss", [*TWO, DURABLE, PowerLoss(), StartStore(False, 200, 2, NOTES)]),
+        (
+            "rebuilt after a fault that is over",
+            [*TWO, DiskFault(), FaultsOver(), DURABLE, ProcessCrash(), StartStore(False, 200, 2, NOTES)],
+        ),
     ],
     "PrefixReplica": [
         ("a record less", [*TWO, Replicated(READ, readout(0), False)]),

@@ -16,7 +16,6 @@ from conformance.store import messages, raw
 from conformance.store.history import Setting
 from conformance.store.record import BLANK_BYTES, Record, decode, java_hash
 
-BLANK_UNIT_SIZE: Final = 0x7FFF_FFFF
 ADDRESS_MAX: Final = -(2**31) - 1
 ADDRESS_BASE: Final = -(2**63)
 INDEX_HEADER_BYTES: Final = 40
@@ -88,7 +87,7 @@ def _queue_faults(
     for at in range(0, len(data), raw.UNIT_BYTES):
         number = first + at // raw.UNIT_BYTES
         physical_offset, size, tags_code = _int(data, at, 8), _int(data, at + 8, 4), _int(data, at + 12, 8)
-        if size == BLANK_UNIT_SIZE or (size > 0 and physical_offset < log_min):
+        if size == raw.BLANK_UNIT_SIZE or (size > 0 and physical_offset < log_min):
             continue
         record = records.get(physical_offset)
         if record is None or (record.topic, record.queue_id) != (topic, int(queue_id)):

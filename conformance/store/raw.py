@@ -5,7 +5,8 @@ Two pictures are compared: the disk as it is, and the disk as the worst power lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import Final
 
 from conformance.oracles.store_events import Checkpoint
@@ -19,6 +20,7 @@ OF_THE_STORE: Final = ("commitlog", "consumequeue", "consumequeue_ext", "index",
 LOG: Final = "commitlog"
 QUEUES: Final = "consumequeue"
 UNIT_BYTES: Final = 20
+BLANK_UNIT_SIZE: Final = 0x7FFF_FFFF
 LIGHT_QUEUES: Final = "%LMQ%"
 """How the topics of queues begin that another service keeps."""
 JAVA_SLACK_MS: Final = 3000
@@ -117,6 +119,24 @@ def index_pairs(contents: Mapping[str, bytes], slots: int) -> set[tuple[int, int
 def is_indexed(pairs: set[tuple[int, int]], record: Record) -> bool:
     hashes = (abs(java_hash(f"{record.topic}#{key}")) for key in record.keys)
     return all((value & 0x7FFFFFFF, record.physical_offset) in pairs for value in hashes)
+
+
+def expired_queue_files(durable: Mapping[str, bytes], log_min: int, flushed_to: int) -> Iterator[str]:
+    """Files of queues that nobody needs any more, of what would survive a power loss: all their records are gone, and
+    the first unit of the next file says where the queue goes on."""
+    for directory in queue_directories(durable):
+        paths = sorted(path for path in durable if path.startswith(f"{directory}/"))
+        for path, following in pairwise(paths):
+            last, size = _place_and_size(durable[path][-UNIT_BYTES:])
+            if size == BLANK_UNIT_SIZE or size <= 0 or last >= log_min:
+                break
+            place, size = _place_and_size(durable[following][:UNIT_BYTES])
+            if 0 < size < BLANK_UNIT_SIZE and place + size <= flushed_to:
+                yield path
+
+
+def _place_and_size(unit: bytes) -> tuple[int, int]:
+    return int.from_bytes(unit[:8], "big", signed=True), int.from_bytes(unit[8:12], "big", signed=True)
 
 
 def checkpoint(disk: SimulatedDisk, setting: Setting, deleted_to: Mapping[str, int]) -> Checkpoint:

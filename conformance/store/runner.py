@@ -9,21 +9,21 @@ from conformance.base import Violation
 from conformance.engines import StoreEngine, store_engine
 from conformance.oracles import store_events as seen
 from conformance.oracles.store import judge
-from conformance.store import at_rest, damage, messages, raw
+from conformance.store import at_rest, damage, messages, raw, telling
 from conformance.store import history as h
 from conformance.store.damage import ABORT, CHECKPOINT, LOCK
 from conformance.store.damaged import leftovers, start_damaged
 from conformance.store.drive import drive
 from conformance.store.flush_rules import QUEUE_PAGES, QUEUE_THOROUGH_MS, FlushRules
-from conformance.store.readout import ALL, decoded, read_everything
-from conformance.store.record import BLANK_BYTES, Record
+from conformance.store.readout import ALL, read_everything
+from conformance.store.record import BLANK_BYTES
 from conformance.store.replica import replicate
 from conformance.store.serving import serve
 from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse, StrayFile
-from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.model.ids import TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import Dispatched, MessageStore, MessageToStore, PutResult, PutStatus, RecoveryReport
+from refmq.store import MessageStore, MessageToStore, PutResult, PutStatus, RecoveryReport
 from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
 
 BEGIN_MS: Final = 1_700_000_000_000
@@ -171,7 +171,9 @@ class Runner:
             case h.ExpireFile():
                 self._clean(step, store)
             case h.CleanQueues():
+                is_disturbed = self._meanwhile is not None
                 drive(store.clean_queues())
+                self._look_for_expired_queue_files(store, is_disturbed)
             case h.ServeMessage():
                 self._serve(step, store)
             case h.ReadEverything():
@@ -287,25 +289,14 @@ class Runner:
 
     def _dispatch(self, store: MessageStore, count: int) -> None:
         """Whoever waits for messages is told of each one, in order."""
-        at = begin = store.dispatched_to
-        faults = len(self.disk.happened)
+        begin, faults = store.dispatched_to, len(self.disk.happened)
         told = store.dispatch(count)
         self._may_lack_room = False
-        expected = []
-        while at < store.dispatched_to:
-            data = store.message_at(at)
-            record = decoded(data) if data is not None else None
-            if isinstance(record, Record):
-                if record.has_queue_unit:
-                    expected.append(record)
-                at = PhysicalOffset(at + record.size_bytes)
-            else:
-                at = PhysicalOffset((at // self.setting.log_file_bytes + 1) * self.setting.log_file_bytes)
         bound = store.flushed_to if self.setting.sync_flush else store.log_max
         if begin == store.dispatched_to < bound and faults == len(self.disk.happened):
             self._see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
-        if len(told) > count or [_told(each) for each in told] != [_to_tell(record) for record in expected]:
-            self._see(seen.Failed("dispatch", f"from {begin} on {told} were dispatched instead of {expected}"))
+        for sentence in telling.faults(store, self.setting, begin, told, count):
+            self._see(seen.Failed("dispatch", sentence))
 
     def _replicate(self, step: h.Replicate, store: MessageStore) -> None:
         master = self._readout(store, is_full=True)
@@ -428,12 +419,14 @@ class Runner:
         due = step.hour in (DELETE_HOUR, None) or step.used_percent > 75
         has_failed = Fault.FLUSH_FAILS in self.disk.happened
         safe_before = int(min(store.dispatched_to, store.flushed_to))
-        removed = -1
+        removed, is_disturbed = -1, self._meanwhile is not None
         self._used_percent = step.used_percent
         try:
             removed = drive(store.clean(TimestampMs(self.now_ms), step.hour))
             if store.accepts_puts and step.used_percent > FULL_PERCENT:
                 self._see(seen.Failed("clean", f"puts are accepted on a disk that is {step.used_percent} % full"))
+            if removed > 0:
+                self._look_for_expired_queue_files(store, is_disturbed)
         finally:
             self.disk.capacity_bytes = CAPACITY_BYTES
             self._see(
@@ -452,6 +445,12 @@ class Runner:
                     safe_before=safe_before,
                 )
             )
+
+    def _look_for_expired_queue_files(self, store: MessageStore, is_disturbed: bool) -> None:
+        if not self.disk.happened and not is_disturbed:
+            for path in raw.expired_queue_files(raw.worst_case(self.disk), store.log_min, store.flushed_to):
+                if self.disk.exists(path):  # that of a deleted topic may come back, which is another thing
+                    self._see(seen.Failed("clean", f"{path} speaks of expired records only and is still there"))
 
     def _log_begins(self, last: int) -> tuple[int, ...]:
         """The files of the log up to one that is known; what a producer added meanwhile does not count."""
@@ -668,22 +667,11 @@ class Runner:
         if stamps != self._checkpoint_bytes:
             self._checkpoint_bytes = stamps
             found = raw.checkpoint(self.disk, self.setting, self._deleted_to)
+            if not self.disk.has_planned_faults:
+                self._see(seen.FaultsOver())
             self._see(found)
             if not found.is_durable and not self.disk.happened:
                 self._see(seen.Failed("WriteCheckpoint", "a power loss now would bring back the checkpoint before it"))
-
-
-def _told(each: Dispatched) -> tuple[object, ...]:
-    pairs = tuple(sorted(piece.split("\x01", 1) for piece in each.properties.decode().split("\x02") if piece))
-    where = (each.topic, each.queue_id, each.queue_offset, each.physical_offset, each.size_bytes)
-    return (*where, each.tags_code, each.store_timestamp_ms, pairs)
-
-
-def _to_tell(record: Record) -> tuple[object, ...]:
-    """What whoever waits for a message is told of it."""
-    pairs = tuple(sorted([name, value] for name, value in record.properties))
-    where = (record.topic, record.queue_id, record.queue_offset, record.physical_offset, record.size_bytes)
-    return (*where, messages.tags_code(record), record.store_ms, pairs)
 
 
 def run_history(history: h.History, engine: str = "reference") -> tuple[list[Violation], list[seen.Observation]]:

@@ -312,6 +312,11 @@ class SimulatedDisk:
         self._planned.clear()
 
     @property
+    def has_planned_faults(self) -> bool:
+        """Whether something was injected that has not happened."""
+        return bool(self._planned)
+
+    @property
     def capacity_bytes(self) -> int:
         return self._medium.capacity_bytes
 

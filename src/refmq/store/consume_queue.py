@@ -57,6 +57,8 @@ class ConsumeQueue:
         """The begin of the log for which `min_offset` was corrected."""
         self.last_physical_end = -1
         """Where the record of the last unit ends; -1 without one."""
+        self.dispatched_end = QueueOffset(0)
+        """`end`, but without the unit of a record that is not wholly dispatched: its keys may have found no room."""
 
     @property
     def end(self) -> QueueOffset:
@@ -154,6 +156,7 @@ class ConsumeQueue:
         """Ends the queue before `queue_offset` and zeroes what was behind."""
         cut = self.files.truncate(max(queue_offset * QUEUE_UNIT_BYTES, self.files.begin))
         self.min_offset = QueueOffset(min(self.min_offset, self.end))
+        self.dispatched_end = QueueOffset(min(self.dispatched_end, self.end))
         return cut
 
     # --- recovery --------------------------------------------------------------------------------------------------
@@ -218,6 +221,7 @@ class ConsumeQueue:
         if self.files.remove_unused_last():
             cut += self.files.file_bytes  # 4.9.8 takes the zeros at the begin of such a file for a unit
         self.files.flushed = self.files.wrote
+        self.dispatched_end = self.end
         if self.ext is not None:
             cut += self.ext.recover(self._last_ext_address(queue_offset))
         return cut
@@ -284,7 +288,7 @@ class ConsumeQueue:
         self.files.remove_all()
         if self.ext is not None:
             self.ext.remove()
-        self.min_offset = QueueOffset(0)
+        self.min_offset = self.dispatched_end = QueueOffset(0)
         self.last_physical_end = -1
 
     def close(self) -> None:

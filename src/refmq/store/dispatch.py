@@ -158,14 +158,10 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
         bitmap = None
         if queue.ext is not None and parts.filter_bitmap is not None:
             bitmap = parts.filter_bitmap(record.topic, record.properties)
-        end = queue.end
-        try:
-            if queue.put_unit(
-                record.queue_offset, record.physical_offset, record.size, record.tags_code, record.store_ms, bitmap
-            ):
-                parts.dirty_queues.add(key)
-        finally:
-            parts.queue_sum += queue.end - end
+        if queue.put_unit(
+            record.queue_offset, record.physical_offset, record.size, record.tags_code, record.store_ms, bitmap
+        ):
+            parts.dirty_queues.add(key)
         if parts.queue_offsets.get(key, 0) <= record.queue_offset:
             parts.queue_offsets[key] = record.queue_offset + 1  # a slave, or a recovery
     if parts.index is not None and record.keys and record.transaction != TRANSACTION_ROLLBACK:
@@ -173,6 +169,7 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
     parts.dispatched_ms = TimestampMs(max(parts.dispatched_ms, record.store_ms))
     if not queued:
         return None
+    queue.dispatched_end = queue.end
     if parts.emit is not None:
         parts.emit(
             (

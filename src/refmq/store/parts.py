@@ -35,8 +35,6 @@ class Parts:
     queue_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     """The queue offset that the next message of a queue gets: ahead of the queue while records wait for dispatch."""
     dirty_queues: set[tuple[str, int]] = field(default_factory=set)
-    queue_sum: int = 0
-    """Sum of the ends of all queues. The checkpoint remembers it: a queue that lost units shows."""
     dispatched_to: PhysicalOffset = PhysicalOffset(0)  # noqa: RUF009 - a NewType is no call
     dispatched_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - the same
     """Store time of the newest dispatched record."""
@@ -68,10 +66,14 @@ class Parts:
     def forget_queue(self, key: tuple[str, int]) -> None:
         """Removes a queue with its files. Its offsets begin at 0 again."""
         queue = self.queues.pop(key)
-        self.queue_sum -= queue.end
         queue.remove()
         self.queue_offsets.pop(key, None)
         self.dirty_queues.discard(key)
+
+    @property
+    def queue_sum(self) -> int:
+        """Sum of the ends of all queues. The checkpoint remembers it: a queue that lost units shows."""
+        return sum(queue.dispatched_end for queue in self.queues.values())
 
     @property
     def dispatch_bound(self) -> PhysicalOffset:

@@ -336,7 +336,6 @@ async def truncate_queues(parts: Parts, plan: _Plan) -> None:
         await truncate_queue(parts, parts.queues[key], end, plan)
         if not parts.queues[key].files.bases:
             del parts.queues[key]
-    parts.queue_sum = sum(queue.end for queue in parts.queues.values())
 
 
 async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, plan: _Plan) -> None:

@@ -240,7 +240,8 @@ class ReferenceStore:
             else:
                 clock.queue_thorough_ms = now_ms
                 self._wants_checkpoint = False
-                await write_checkpoint(parts)
+                if await write_checkpoint(parts) is None:
+                    self._wants_checkpoint = True
 
     async def clean_queues(self) -> None:
         await follow_log_min(self.parts)
