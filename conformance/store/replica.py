@@ -68,7 +68,11 @@ class Slave:
         while (at := max(self.store.log_max, master.log_min)) < end:
             piece = master.read_log(at, min(max(1, step.piece_bytes), end - at))
             assert piece is not None
-            self.store.append_log(piece)
+            try:
+                self.store.append_log(piece)
+            except UsageError:  # it wants to be flushed first
+                drive(self.store.flush())
+                self.store.append_log(piece)
             pieces += 1
             if pieces % FLUSH_EVERY == 0:
                 drive(self.store.flush())

@@ -58,6 +58,7 @@ def copy_of(store: ReferenceStore, step: int) -> ReferenceStore:
     while (piece := store.read_log(slave.log_max, step)) is not None:
         slave.append_log(piece)
         slave.dispatch(3)
+        run(slave.flush())
     slave.dispatch(1000)
     return slave
 
@@ -137,6 +138,22 @@ def test_a_slave_that_lost_power_goes_on_where_its_log_is_whole() -> None:
     assert bodies(slave) == bodies(store)
 
 
+def test_a_slave_flushes_the_first_file_before_it_begins_the_second() -> None:
+    """Otherwise a power loss could leave the second alone, and a log that seems to begin there."""
+    store = started(new_disk())
+    put_many(store, 60)
+    slave = started(new_disk())
+    first, second = (store.read_log(PhysicalOffset(begin), 10**6) for begin in (0, 4096))
+    assert first is not None
+    assert second is not None
+    slave.append_log(first)
+    with pytest.raises(UsageError, match="flush"):
+        slave.append_log(second)
+    run(slave.flush())
+    slave.append_log(second)
+    assert slave.log_max == 4096 + len(second.data)
+
+
 def test_a_slave_that_becomes_master_gives_no_offset_twice_and_goes_on_behind_its_last_whole_record() -> None:
     store = started(new_disk())
     put_many(store, 45)
@@ -148,6 +165,7 @@ def test_a_slave_that_becomes_master_gives_no_offset_twice_and_goes_on_behind_it
             if not data:
                 break
             slave.append_log(LogPiece(piece.physical_offset, data))
+            run(slave.flush())
         slave.set_slave(False)
         whole = bodies(store)[: 44 if cut < 100 else 43]
         result = put(slave, message(body=b"mine"), at(9000))

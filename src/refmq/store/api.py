@@ -401,8 +401,9 @@ class MessageStore(Protocol):
         ...
 
     def append_log(self, piece: LogPiece) -> None:
-        """A slave appends what its master sent. The offset must be `log_max`, or any file's begin in an empty log;
-        otherwise `UsageError`. Raises `DiskFull` and `DiskFailed`."""
+        """A slave appends what its master sent. The offset must be `log_max`, or any file's begin in an empty log, and
+        the second file of a log is begun only after a flush; otherwise `UsageError`. Raises `DiskFull` and `DiskFailed`.
+        """
         ...
 
     # --- administration ---------------------------------------------------------------------------------------------

@@ -161,6 +161,10 @@ class CommitLog:
         if position != self.wrote:
             raise UsageError(f"the log ends at {self.wrote}, bytes for {position} cannot be appended")
         if position == self.files.limit:
+            if self.files.flushed == self.files.begin:
+                # A power loss could take the first file and leave the second: a log that begins there, for all that a
+                # start can know, and the master would never send again what is missing.
+                raise UsageError(f"nothing of the log is durable yet: flush it before it goes on at {position}")
             self.files.add_file(self.files.limit)
         if len(data) > self.files.room:
             raise UsageError(f"{len(data)} bytes at {position} cross the end of a file")

@@ -338,6 +338,10 @@ class FileSequence:
                 continue
             end = min(target, base + self.file_bytes)
             await self.file(base).flush(position - base, end - base)
+            if end == target and end in self.bases:
+                # An empty file follows (the transient pool holds what will stand there). It shows that the log goes on
+                # behind the blank at the end of this one, so it has to survive with its size.
+                await self.file(end).flush(0, 0)
             await self._names.flush(self.directory)
             if self._cuts == cuts:
                 self.flushed = max(self.flushed, end)
