@@ -402,7 +402,7 @@ class MessageStore(Protocol):
 
     def append_log(self, piece: LogPiece) -> None:
         """A slave appends what its master sent. The offset must be `log_max`, or any file's begin in an empty log, and
-        the second file of a log is begun only after a flush; otherwise `UsageError`. Raises `DiskFull` and `DiskFailed`.
+        the second file of a log is begun only after a flush; otherwise `UsageError`. Raises `DiskFull`, `DiskFailed`.
         """
         ...
 
