@@ -155,9 +155,10 @@ def tags_code(record: Record) -> int:
 
 
 def tag_of(properties: bytes) -> int:
-    """The number of a message's tag."""
-    pairs = dict(piece.split("\x01", 1) for piece in properties.decode().split("\x02") if "\x01" in piece)
-    return TAGS.index(pairs.get("TAGS", ""))
+    """The number of a message's tag; 0 for one that a damaged record has."""
+    text = properties.decode(errors="replace")
+    tag = dict(piece.split("\x01", 1) for piece in text.split("\x02") if "\x01" in piece).get("TAGS", "")
+    return TAGS.index(tag) if tag in TAGS else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,24 +223,25 @@ class ConsumeQueue:
         self.files.flushed = self.files.wrote
         self.dispatched_end = self.end
         if self.ext is not None:
-            cut += self.ext.recover(self._last_ext_address(queue_offset))
+            cut += self.ext.recover(self._last_ext_address(queue_offset)[0])
         return cut
 
-    def has_ext_of(self, end: int) -> bool:
-        """Whether the extension reaches as far as the units before `end`: of a deleted queue a power loss may bring
-        back one without the other."""
+    def has_ext_of(self, end: int, log_min: PhysicalOffset) -> bool:
+        """Whether the extension reaches as far as the units before `end` whose records are there: of a deleted queue a
+        power loss may bring back one without the other."""
         if self.ext is None:
             return True
-        address = self._last_ext_address(end)
-        return not address or self.ext.is_at(address)
+        address, physical_offset = self._last_ext_address(end)
+        return physical_offset < log_min or self.ext.is_at(address)
 
-    def _last_ext_address(self, end: int) -> int:
-        """The address that the last of the units before `end` has that has one; 0 without."""
+    def _last_ext_address(self, end: int) -> tuple[int, int]:
+        """The address that the last of the units before `end` has that has one, and its record; (0, -1) without."""
         for queue_offset in range(end - 1, self.first - 1, -1):
-            tags_code: int = UNIT.unpack(self.files.read(queue_offset * QUEUE_UNIT_BYTES, UNIT.size))[2]
+            unit = self.files.read(queue_offset * QUEUE_UNIT_BYTES, UNIT.size)
+            physical_offset, _, tags_code = UNIT.unpack(unit)
             if is_ext_address(tags_code):
-                return tags_code
-        return 0
+                return tags_code, physical_offset
+        return 0, -1
 
     def correct_min_offset(self, log_min: PhysicalOffset) -> None:
         """The first unit whose record is still in the log; the end of the queue when none is."""

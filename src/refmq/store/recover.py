@@ -246,7 +246,7 @@ def _contradiction(parts: Parts, plan: _Plan) -> str:
     plan.queue_ends = _queue_ends(parts, plan)
     if sum(plan.queue_ends.values()) != durable.queue_sum:
         return "the queues are not those of the checkpoint"
-    if not all(parts.queues[key].has_ext_of(end) for key, end in plan.queue_ends.items()):
+    if not all(parts.queues[key].has_ext_of(end, parts.log.log_min) for key, end in plan.queue_ends.items()):
         return "the extension of a queue is not what its units say"
     if parts.index is not None:
         plan.index_kept = _sound_index(parts, parts.index, durable)
