@@ -179,3 +179,8 @@ def test_every_fairness_condition_is_dropped_once() -> None:
 def test_what_a_model_bounds_is_left_alone() -> None:
     body = "Room == TRUE\nMay(k) == TRUE\nA == Room /\\ May(1) /\\ x < 3 /\\ x' = 1\nNext == A"
     assert named(mutants_of(module(body), ["drop"])) == [("A", "drop", "x < 3")]
+
+
+def test_an_assignment_that_changes_nothing_is_not_mutated() -> None:
+    body = "A == x > 0 /\\ x' = x /\\ y' = x\nNext == A"
+    assert named(mutants_of(module(body), ["effect"])) == [("A", "effect", "y' = x")]

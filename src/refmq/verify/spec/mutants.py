@@ -177,7 +177,9 @@ def changes(
             operator = definition.tokens[node.operator].text
             variable = assigned(node)
             if variable:
-                yield "effect", node.first, node.last, f"{variable}' = {variable}"
+                value = [token.text for token in definition.tokens[node.operator + 1 : node.last + 1]]
+                if value != [variable]:  # else it says already that nothing changes
+                    yield "effect", node.first, node.last, f"{variable}' = {variable}"
             elif operator in SWAPS and not primed(node.children[0]):
                 yield "swap", node.operator, node.operator, SWAPS[operator]
         elif node.kind == "if" and node.children[0].kind != "compare":
