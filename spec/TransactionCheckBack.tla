@@ -502,7 +502,7 @@ Newest == log'[Len(log')]
 
 \* A half message is sent by a living producer that has neither an answer nor a decision. A copy is made of an immune
 \* message while it is young, or of another one that the producer is asked about; and no round asks about a half
-\* message that was done before the round began.
+\* message that was done before the round began, nor before it has read every op message that was there then.
 EveryHalfHasAReason == [][Grows /\ Newest.kind = "half" =>
     IF Newest.half = 0 /\ Newest.checks = 0
     THEN happened'.send > happened.send /\ Newest.tx \notin dead /\ decision[Newest.tx] = "none" /\ known[Newest.tx] = {}
@@ -510,6 +510,7 @@ EveryHalfHasAReason == [][Grows /\ Newest.kind = "half" =>
     THEN Newest.tx \in Immune \cap young
     ELSE /\ Newest.tx \notin young /\ Newest.asked = Current.asked + 1
          /\ [tx |-> Newest.tx, half |-> Newest.off, pos |-> Len(log')] \in checkNet'
+         /\ round.empty \/ \E p \in (round.start + 1)..Len(log) : log[p].kind = "op" /\ log[p].off = round.last
          /\ ~\E p \in 1..round.start : log[p].kind = "op" /\ log[p].half = round.i]_vars
 
 \* Nothing is set aside that the round knows to be done.
