@@ -120,11 +120,12 @@ HasRecord(n, m) ==
     /\ Holds(n, at[m]) /\ Holds(n, at[m] + 1)        \* nobody holds None
     /\ CellAt(n, at[m]) = FirstHalf(m) /\ CellAt(n, at[m] + 1) = SecondHalf(m)
 
-\* How many of the cells recovery accepts: complete records and padding, up to the first other thing.
+\* How many of the cells recovery accepts: complete records and padding, up to the first other thing. (A second half
+\* is never that: in front of it is its own first half, or something that is broken already.)
 Whole(cells, i) ==
     \/ cells[i] = Pad
     \/ IsFirst(cells[i]) /\ i < Len(cells) /\ cells[i + 1] = cells[i] + 1
-    \/ IsSecond(cells[i]) /\ i > 1 /\ cells[i - 1] = cells[i] - 1
+    \/ IsSecond(cells[i])
 ValidLen(cells) ==
     LET broken == {i \in 1..Len(cells) : ~Whole(cells, i)}
     IN  IF broken = {} THEN Len(cells) ELSE (CHOOSE i \in broken : \A j \in broken : i <= j) - 1
@@ -223,7 +224,7 @@ AckPut(n, m) ==
 \* record stays. The slave's verdict hides the disk's.                                   timeout_put
 TimeoutPut(n, m) ==
     /\ ServingMaster(n)
-    /\ Waiting(m) /\ HasRecord(n, m)
+    /\ HasRecord(n, m)
     /\ \/ /\ status[m] = "alone"
           /\ status' = [status EXCEPT ![m] = "no_slave"]
        \/ /\ status[m] = "waiting" /\ SyncRepl /\ ~Replicated(n, EndOf(m))

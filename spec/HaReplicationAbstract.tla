@@ -67,7 +67,8 @@ Upheaval ==
     /\ UNCHANGED expired
     /\ Kept'
 
-Next == Send \/ GiveAnswer \/ Forget \/ Upheaval
+\* Most steps of a broker are none here; TLC asks from left to right.
+Next == UNCHANGED vars \/ Send \/ GiveAnswer \/ Forget \/ Upheaval
 
 Spec == Init /\ [][Next]_vars
 ==============================================================================
