@@ -18,4 +18,7 @@ AnyPoint(p, q) == 0..(Messages + 1)
 WhoIsUp      == {p \in Process : alive[p] = "up"}
 FirstToStrike == IF faults < MaxFaults THEN {1} ELSE {}
 NotYetStruck == IF faults < MaxFaults THEN Process ELSE {}
+\* ... and what would change something: to read the same list again, or to hand out what is handed out, does not.
+NewLists(p)   == {b \in Broker : members[b] # view[p]}
+Waiting(p, q) == cached[p][q] \ running[p][q]
 ==============================================================================

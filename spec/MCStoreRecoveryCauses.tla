@@ -27,6 +27,7 @@ StartHasCauses == [][
         /\ \A e \in index \ index' : (~clean /\ e[1] >= ckpt.index) \/ (CutIndex /\ e[1] >= valid')
         /\ \A e \in index' : (CutIndex => e[1] < valid') /\ (clean \/ e[1] < ckpt.index)
         /\ first <= dispatched' /\ dispatched' % FileSize = 0
+        /\ ~clean /\ first < dispatched' => dispatched' < ckpt.log /\ dispatched' < ckpt.queue /\ (IndexInScan => dispatched' < ckpt.index)
         /\ UNCHANGED <<logVars, queueVars, clientVars, ckpt, abort, clean, wrote, flushed, ends, cut, waiting, goal>>
     /\ ~Faulty /\ mode = "scanned" /\ mode' = "scanned" =>
         /\ \E q \in Queue \ cut : cut' = cut \cup {q} /\ \A r \in Queue \ {q} : unit'[r] = unit[r] /\ unitDisk'[r] = unitDisk[r] /\ ends'[r] = ends[r]
@@ -52,7 +53,8 @@ StartHasCauses == [][
         /\ \A p \in Position : ~Undispatched(p)
         /\ disk' = cell /\ unitDisk' = unit /\ ~abort' /\ goal' = wrote
         /\ indexDisk' = IF FlushIndexAtStop THEN index ELSE indexDisk
-        /\ ckpt'.log = wrote /\ ckpt'.queue = dispatched /\ ckpt'.index <= dispatched
+        /\ ckpt'.log = wrote /\ ckpt'.queue = dispatched /\ (FlushIndexAtStop => ckpt'.index = dispatched)
+        /\ \A p \in Position : (IF Record(cell, p) /\ ~Old(p) /\ p < ckpt'.index THEN <<p, cell[p].m>> \in indexDisk' ELSE TRUE)
         /\ UNCHANGED <<cell, first, unit, queueFiles, index, clean, clientVars>>
     /\ mode' = "down" => wrote' = 0 /\ flushed' = 0 /\ dispatched' = 0 /\ valid' = 0 /\ cut' = {} /\ waiting' = {} /\ \A q \in Queue : ends'[q] = 0
     ]_vars
@@ -65,6 +67,7 @@ LogHasCauses == [][mode = "serving" /\ mode' = "serving" =>
         /\ \A p \in Position : /\ cell'[p] = IF p < first' THEN Zero ELSE cell[p]
                                /\ disk'[p] = IF p < first' THEN Zero ELSE disk[p]
         /\ gone' = gone \cup {cell[p].m : p \in {x \in Position : first <= x /\ x < first' /\ Record(cell, x)}}
+        /\ waiting' = waiting \ gone'
     /\ first' = first => gone' = gone
     /\ wrote' # wrote /\ sent' # sent =>
         /\ wrote' = wrote + 1 /\ wrote' % FileSize # 0 /\ sent' = sent + 1 /\ waiting' = waiting \cup {sent'}

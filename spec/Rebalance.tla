@@ -423,6 +423,7 @@ ProduceMessage(q) ==
 \* these to those who can act, which spares TLC to ask the others.
 Clients == Process                         \* who is up
 Struck  == Process                         \* whom a fault may strike
+Lists(p) == Broker                         \* whose list of members it may read
 Commits == net
 Unlocks == unlocks
 PullPoints(p, q) == {next[p][q] + 1}       \* where a pull may end
@@ -430,7 +431,8 @@ Handed(p, q)     == cached[p][q]           \* what a listener may get
 Returned(p, q)   == running[p][q]          \* what it may be done with
 
 Next ==
-    \/ \E p \in Clients, b \in Broker : Heartbeat(p, b) \/ ViewRefresh(p, b)
+    \/ \E p \in Clients, b \in Broker : Heartbeat(p, b)
+    \/ \E p \in Clients : \E b \in Lists(p) : ViewRefresh(p, b)
     \/ \E p \in Clients : RouteRefresh(p)
     \/ \E p \in Clients, q \in Queue : ReleaseQueue(p, q) \/ CommitSend(p, q)
     \/ \E p \in Clients, q \in Queue : \E o \in PullPoints(p, q) : PullMessages(p, q, o)
