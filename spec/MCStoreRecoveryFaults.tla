@@ -14,6 +14,7 @@ CutsHaveCauses == [][
                 /\ unit'[q][i] = IF i < ends'[q] \/ (i < room /\ ~ZeroTailOnTruncate) THEN unit[q][i] ELSE Zero
     /\ mode = "scanned" /\ mode' = "cut" =>
         /\ \A p \in Position : disk'[p] = IF FileOf(p) > FileOf(valid) THEN Zero ELSE disk[p]
+        /\ \A p \in Position : cell'[p] = IF FileOf(p) > FileOf(valid) \/ (ZeroTailOnTruncate /\ p >= valid) THEN Zero ELSE cell[p]
         /\ ~clean => dispatched' = dispatched
         /\ clean => /\ first <= dispatched'
                     /\ \A q \in Queue : ends[q] > 0 =>
