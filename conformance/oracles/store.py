@@ -504,6 +504,8 @@ def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
         yield "cleaning removed the last file"
     if len(removed) != seen.removed_count:
         yield f"cleaning says that {seen.removed_count} files went, and {len(removed)} did"
+    if len(removed) > seen.files_max:
+        yield f"{len(removed)} files went at once, and {seen.files_max} may"
     if removed and not seen.allowed:
         yield "cleaning removed files at the wrong hour"
     for begin, modified_ms in removed:

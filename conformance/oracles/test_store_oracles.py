@@ -250,6 +250,7 @@ BROKEN: dict[str, list[tuple[str, list[Observation]]]] = {
         ("kept", [replace(EXPIRY, begins_after=(0, 1000, 2000), removed_count=0)]),
         ("at the wrong hour", [replace(EXPIRY, allowed=False, required=False)]),
         ("a wrong count", [replace(EXPIRY, removed_count=2)]),
+        ("too many at once", [replace(EXPIRY, files_max=0)]),
         ("come back", [EXPIRY, READ]),
         ("gone without cleaning", [replace(READ, log_min=100)]),
     ],

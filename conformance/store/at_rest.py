@@ -30,6 +30,9 @@ def faults(contents: Mapping[str, bytes], setting: Setting, deleted_to: Mapping[
     yield from _log_faults(contents, files)
     records = {record.physical_offset: record for record in raw.log_records(contents)}
     log_min = files[0][0] if files else 0
+    log_ms = _int(contents.get("checkpoint", bytes(8)), 0, 8)
+    if any(record.store_ms > log_ms for record in records.values()):
+        yield f"the checkpoint says that the log ends at {log_ms} ms"
     named: set[int] = set()
     for directory in raw.queue_directories(contents):
         yield from _queue_faults(contents, setting, directory, records, log_min, named)
@@ -143,7 +146,7 @@ def _ext_faults(contents: Mapping[str, bytes], directory: str) -> Iterator[str]:
 def _index_faults(
     contents: Mapping[str, bytes], setting: Setting, records: Mapping[int, Record], log_min: int
 ) -> Iterator[str]:
-    entries: Counter[tuple[int, int]] = Counter()
+    entries: list[tuple[int, int]] = []
     previous_offset = -1
     for path in sorted(path for path in contents if path.startswith("index/")):
         data = contents[path]
@@ -166,7 +169,7 @@ def _index_faults(
             if record is not None and seconds != (record.store_ms - _int(data, 0, 8)) // 1000:
                 yield f"entry {number} of {path} has {seconds} s"
             if offset >= log_min:
-                entries[key_hash, offset] += 1
+                entries.append((key_hash, offset))
         if slots != newest or _int(data, 32, 4) != sum(map(bool, newest)):
             yield f"the slots of {path} are {slots} ({_int(data, 32, 4)} used) instead of {newest}"
         if offsets != sorted(offsets) or (offsets and offsets[0] < previous_offset):
@@ -174,13 +177,14 @@ def _index_faults(
         if offsets:
             previous_offset = offsets[-1]
             yield from _header_faults(path, data, offsets, records)
-    expected = Counter(
+    expected = [
         (min(abs(java_hash(f"{record.topic}#{key}")), 2**31) % 2**31, offset)
         for offset, record in records.items()
         for key in record.keys
-    )
+    ]
     if entries != expected:
-        yield f"the index has {dict(entries - expected)} too much and {dict(expected - entries)} too little"
+        too_much, too_little = Counter(entries) - Counter(expected), Counter(expected) - Counter(entries)
+        yield f"the index has {dict(too_much)} too much and {dict(too_little)} too little, or another order"
 
 
 def _header_faults(path: str, data: bytes, offsets: list[int], records: Mapping[int, Record]) -> Iterator[str]:

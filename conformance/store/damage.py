@@ -75,8 +75,9 @@ def stray_file(disk: SimulatedDisk, setting: Setting, where: str) -> str | None:
 def lose_derived(disk: SimulatedDisk, what: str) -> None:
     """Takes away what can be built again from the log."""
     contents = disk.contents()
-    if what == "index":
+    if what.startswith("index"):
         gone = [path for path in contents if path.startswith("index/")]
+        gone = gone[-1:] if what == "index file" else gone
     else:
         directories = raw.queue_directories(contents)
         gone = [path for path in contents if path.rpartition("/")[0] in directories]

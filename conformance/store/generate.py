@@ -7,7 +7,7 @@ weights are chosen so that a history of some forty steps has several lives, file
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from conformance.store import history as h
 from refmq.sim.choice import Choose, seeded
@@ -23,10 +23,13 @@ PROPERTIES: Final = (32_767, 32_766, 32_768, 32_740)
 LONG_PROPERTIES: Final = (130, 200, 400)
 """Bytes of properties that reach over a page or two of the disk."""
 EFFECTS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40)
-LEVELS: Final = (1, 2, 18, 99)
+LEVELS: Final = (1, 2, 18, 99, 4, 5, 9, 17)
+"""Delay levels: seconds, minutes, hours, and one that there is not."""
 HOURS: Final = (4, 5, 3, None)
 USED_PERCENTS: Final = (10, 80, 87, 95, 75, 76, 85, 86, 90, 91)
-AGES_MS: Final = (73 * 3600 * 1000, 0, 71 * 3600 * 1000)
+AGES_MS: Final = (73 * 3600 * 1000, 0, 71 * 3600 * 1000, 72 * 3600 * 1000)
+HEADER_FIELDS: Final = (0, 3, 4, 8, 12, 16, 20, 27, 28, 35, 36, 39, 48, 56, 64, 72, 76, 84, 87)
+"""Bytes of a record in which something else is written: sizes, offsets, flags."""
 
 
 def pick(choose: Choose, options: tuple[int, ...]) -> int:
@@ -181,9 +184,11 @@ def damage_checkpoint(choose: Choose) -> h.DamageCheckpoint:
 
 
 def damage_record(choose: Choose) -> h.DamageRecord:
-    lost: tuple[Literal["", "queues", "index", "checkpoint"], ...] = ("", "queues", "index", "checkpoint")
-    return h.DamageRecord(choose(30), choose(100), lost[choose(4)], cut=choose(3) == 2)
+    byte = pick(choose, HEADER_FIELDS) if choose(2) else choose(300)
+    return h.DamageRecord(choose(30), byte, LOST[choose(len(LOST))], cut=choose(3) == 2)
 
+
+LOST: Final[tuple[h.Lost, ...]] = ("", "queues", "index", "checkpoint", "file")
 
 Make = Callable[[Choose], h.Step]
 
@@ -222,7 +227,7 @@ STOPPED: Final[tuple[tuple[int, Make], ...]] = (
     (1, lambda choose: h.StrayFile(("light queue", "queue name", "topic text")[choose(3)])),
     (1, lambda choose: h.DamageConfig(("missing", "empty")[choose(2)])),
     (2, damage_record),
-    (1, lambda choose: h.LoseDerived(("queues", "one queue", "index")[choose(3)])),
+    (1, lambda choose: h.LoseDerived(("queues", "one queue", "index", "index file")[choose(4)])),
     (1, lambda choose: h.PowerLoss(0, 0, survivors(choose), bool(choose(2)))),
 )
 """What can happen between two lives."""
@@ -363,6 +368,22 @@ def served_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
     )
 
 
+def a_minute_in_pieces(choose: Choose) -> tuple[h.Step, ...]:
+    """A minute passes in pieces, perhaps with a deletion or without room: at its end everything is durable."""
+    topic, queue = choose(3), choose(2)
+    return (
+        *[h.AppendMessage(topic, queue) for _ in range(1 + choose(3))],
+        h.FlushLog(),
+        h.DispatchMessage(),
+        *((h.DeleteTopic(choose(3)),) if choose(3) == 2 else ()),
+        *[h.Maintain((10_000, 1000, 20_000)[choose(3)]) for _ in range(choose(8))],
+        *((h.FillDisk(choose(4)),) if choose(3) == 2 else ()),
+        *[h.Maintain((500, 10_000, 60_000)[choose(3)]) for _ in range(1 + choose(2))],
+        h.AppendMessage(topic, queue),
+        h.Maintain((200, 500, 1000)[choose(3)]),
+    )
+
+
 def many_in_one_queue(choose: Choose) -> tuple[h.Step, ...]:
     """A queue gets more units than a page of the flush rules holds, and a second passes."""
     topic, queue = choose(3), choose(2)
@@ -412,6 +433,7 @@ PATTERNS: Final = (
     saved_and_died,
     served_meanwhile,
     many_in_one_queue,
+    a_minute_in_pieces,
     deleted_and_died,
 )
 PATTERN_ONE_IN: Final = 10

@@ -295,14 +295,17 @@ class SaveConfig:
     value: int = 0
 
 
+Lost = Literal["", "queues", "index", "checkpoint", "file"]
+
+
 @dataclass(frozen=True, slots=True)
 class DamageRecord:
     """After a clean stop a byte of a record changes in a copy of the store, and the copy is started."""
 
     record: int = 0
     byte: int = 0
-    lost: Literal["", "queues", "index", "checkpoint"] = ""
-    """What the copy has lost besides."""
+    lost: Lost = ""
+    """What the copy has lost besides; `file` is that of the log with the record, and then no byte is changed."""
     cut: bool = False
     """It is started with the setting that ends the log at the damage."""
 
@@ -351,7 +354,7 @@ class StrayFile:
 class LoseDerived:
     """Between two lives somebody removes what can be built again from the log."""
 
-    what: Literal["queues", "one queue", "index"] = "queues"
+    what: Literal["queues", "one queue", "index", "index file"] = "queues"
 
 
 Step = (

@@ -135,6 +135,15 @@ def expired_queue_files(durable: Mapping[str, bytes], log_min: int, flushed_to: 
                 yield path
 
 
+def expired_index_files(contents: Mapping[str, bytes], log_min: int) -> Iterator[str]:
+    """Index files whose records are all gone, but for the last one."""
+    for path in sorted(path for path in contents if path.startswith("index/"))[:-1]:
+        end, used = int.from_bytes(contents[path][24:32], "big"), int.from_bytes(contents[path][36:40], "big")
+        if used <= 1 or end >= log_min:
+            break
+        yield path
+
+
 def _place_and_size(unit: bytes) -> tuple[int, int]:
     return int.from_bytes(unit[:8], "big", signed=True), int.from_bytes(unit[8:12], "big", signed=True)
 

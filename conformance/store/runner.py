@@ -11,15 +11,15 @@ from conformance.oracles import store_events as seen
 from conformance.oracles.store import judge
 from conformance.store import at_rest, damage, messages, raw, telling
 from conformance.store import history as h
-from conformance.store.damage import ABORT, CHECKPOINT, LOCK
-from conformance.store.damaged import leftovers, start_damaged
+from conformance.store.damage import ABORT, CHECKPOINT
+from conformance.store.damaged import leftovers, must_be_refused, start_damaged
 from conformance.store.drive import drive
-from conformance.store.flush_rules import QUEUE_PAGES, QUEUE_THOROUGH_MS, FlushRules
+from conformance.store.flush_rules import FlushRules, not_durable, queues_with_full_pages
 from conformance.store.readout import ALL, read_everything
 from conformance.store.record import BLANK_BYTES
 from conformance.store.replica import replicate
 from conformance.store.serving import serve
-from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse, StrayFile
+from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
@@ -43,6 +43,8 @@ _MAY_FAIL: Final = (
     h.SaveConfig,
 )
 """Steps that a full or failing disk may stop."""
+_FLUSHING: Final = (h.FlushLog, h.Maintain, h.ExpireFile, h.CleanQueues)
+"""Steps after which nothing may be accepted if they could not make something durable."""
 
 
 @dataclass
@@ -86,6 +88,9 @@ class Runner:
         """Whether the last life ended with a clean stop, and nothing was done to the files since."""
         self._rules: FlushRules | None = None
         """When the log has to be flushed; None when something has come in between."""
+        self._has_deleted = False
+        """Whether a topic was deleted: the next `maintain` makes everything durable."""
+        self._owes_checkpoint = False
         self._appended_to = 0
         self._host = messages.HOST_IPV6 if self.setting.store_ipv6 else messages.HOST
         self._start(h.StartStore())
@@ -103,7 +108,9 @@ class Runner:
             assert self._armed is not None
             self._crash(self._armed)
         except DiskError as error:
-            if isinstance(error, DiskFailed) and isinstance(step, h.FlushLog | h.Maintain):
+            if isinstance(error, DiskFailed) and isinstance(
+                step, h.FlushLog | h.Maintain | h.ExpireFile | h.CleanQueues
+            ):
                 assert self.store is not None
                 if self.store.accepts_puts:
                     self._see(seen.Failed(type(step).__name__, "a flush failed, and puts are accepted all the same"))
@@ -173,7 +180,7 @@ class Runner:
             case h.CleanQueues():
                 is_disturbed = self._meanwhile is not None
                 drive(store.clean_queues())
-                self._look_for_expired_queue_files(store, is_disturbed)
+                self._look_for_expired_files(store, is_disturbed)
             case h.ServeMessage():
                 self._serve(step, store)
             case h.ReadEverything():
@@ -182,7 +189,7 @@ class Runner:
                 name = messages.TOPICS[topic % len(messages.TOPICS)]
                 end = int(store.log_max)
                 self._deleted_to[name] = end
-                self._rules = None  # the queues are flushed before their time
+                self._has_deleted = True
                 self._see(seen.DeleteTopic(name, end, store.dispatched_to))  # before: it may die half way
                 store.delete_topic(name)
             case h.StopStore():
@@ -227,26 +234,31 @@ class Runner:
 
     def _maintain(self, store: MessageStore, after_ms: int) -> None:
         flushed, dispatched, faults = store.flushed_to, store.dispatched_to, len(self.disk.happened)
-        full_queues = self._queues_with_full_pages(store)
+        full_queues = queues_with_full_pages(self._rules, store, self.disk)
         is_disturbed = self._meanwhile is not None
         drive(store.maintain(TimestampMs(self.now_ms)))
         was_set_back, self._clock_was_set_back = self._clock_was_set_back, False
         if not store.accepts_puts or faults < len(self.disk.happened) or is_disturbed:
             self._rules = None  # the disk is full, or a flush has failed: it tries again when it can
         if not store.accepts_puts:
+            # It had to make everything durable and found no room: the next round does it, whatever the time.
+            self._owes_checkpoint = faults < len(self.disk.happened) and Fault.FLUSH_FAILS not in self.disk.happened
             return
         if not self.disk.happened and not is_disturbed:
             self._see(seen.DeletionsKept())
         self._judge_maintain(store, flushed)
-        if self._rules is not None and self._rules.by_queue_pages and full_queues:
-            self._judge_queues(full_queues)
-        if was_set_back:
-            return  # nobody knows how much time has passed
-        if after_ms >= QUEUE_THOROUGH_MS and not self._is_lied_to:
+        if self._rules is not None and self._rules.by_queue_pages:
+            for sentence in not_durable(full_queues, self.disk):
+                self._see(seen.Failed("maintain", sentence))
+        if was_set_back or self._is_lied_to:
+            return  # nobody knows how much time has passed, or what is durable
+        is_thorough = self._rules is not None and self._rules.by_queues
+        if is_thorough or self._owes_checkpoint:
+            self._owes_checkpoint = False
             lost = raw.checkpoint(self.disk, self.setting, self._deleted_to).missing_in_queues
             behind = [offset for _, offset in lost if offset < dispatched]
             if behind:
-                self._see(seen.Failed("maintain", f"after {after_ms} ms the units of {behind} are not durable"))
+                self._see(seen.Failed("maintain", f"it is time, and the units of {behind} are not durable"))
 
     def _judge_maintain(self, store: MessageStore, flushed: int) -> None:
         """The log is flushed when its rules say so, and otherwise not."""
@@ -260,32 +272,11 @@ class Runner:
             return
         if self.setting.transient_pool and rules.commits(self.now_ms) and store.log_max < self._appended_to:
             self._see(seen.Failed("maintain", f"only {store.log_max} of {self._appended_to} left the transient pool"))
-        expected = store.log_max if rules.flushes(self.now_ms, flushed, store.log_max) else flushed
+        is_due = rules.flushes(self.now_ms, flushed, store.log_max)
+        expected = store.log_max if is_due or self._has_deleted else flushed
+        self._has_deleted = False
         if store.flushed_to != expected:
             self._see(seen.Failed("maintain", f"the log is flushed to {store.flushed_to} instead of {expected}"))
-
-    def _queues_with_full_pages(self, store: MessageStore) -> dict[tuple[str, int], int]:
-        """How many units the queues have that the page rule says must be flushed at the next occasion."""
-        rules = self._rules
-        if rules is None:
-            return {}
-        ends = {
-            (queue.topic, queue.queue_id): store.max_offset(queue.topic, queue.queue_id) for queue in store.queues()
-        }
-        ends = {name: end for name, end in ends.items() if end * raw.UNIT_BYTES >= QUEUE_PAGES * rules.page_bytes}
-        worst = raw.worst_case(self.disk) if ends else {}
-        return {
-            (topic, queue_id): int(end)
-            for (topic, queue_id), end in ends.items()
-            if rules.full_pages(raw.queue_end(worst, topic, queue_id), end * raw.UNIT_BYTES) >= QUEUE_PAGES
-        }
-
-    def _judge_queues(self, full_queues: dict[tuple[str, int], int]) -> None:
-        worst = raw.worst_case(self.disk)
-        for (topic, queue_id), end in full_queues.items():
-            durable = raw.queue_end(worst, topic, queue_id) // raw.UNIT_BYTES
-            if durable < end:
-                self._see(seen.Failed("maintain", f"{durable} of {end} units of {topic}/{queue_id} are durable"))
 
     def _dispatch(self, store: MessageStore, count: int) -> None:
         """Whoever waits for messages is told of each one, in order."""
@@ -293,8 +284,12 @@ class Runner:
         told = store.dispatch(count)
         self._may_lack_room = False
         bound = store.flushed_to if self.setting.sync_flush else store.log_max
-        if begin == store.dispatched_to < bound and faults == len(self.disk.happened):
-            self._see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
+        if faults == len(self.disk.happened):
+            if not told and store.dispatched_to < bound:
+                self._see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
+            has_failed = Fault.FLUSH_FAILS in self.disk.happened
+            if not store.accepts_puts and not has_failed and self._used_percent <= FULL_PERCENT:
+                self._see(seen.Failed("dispatch", "there is room again, and puts are refused"))
         for sentence in telling.faults(store, self.setting, begin, told, count):
             self._see(seen.Failed("dispatch", sentence))
 
@@ -404,6 +399,8 @@ class Runner:
             is_safe = not self.setting.sync_flush or result.durable_at <= max(covered, store.flushed_to)
             if is_safe and status is not PutStatus.PUT_OK and store.accepts_puts:
                 self._see(seen.Failed("ack_put", f"{status.name} for {result}, flushed to {store.flushed_to}"))
+            if status is PutStatus.PUT_OK and Fault.FLUSH_FAILS in self.disk.happened and not store.accepts_puts:
+                self._see(seen.Failed("ack_put", f"PUT_OK for {result} after a flush has failed"))
             if status is PutStatus.PUT_OK:
                 for number in numbers:
                     self._see(seen.AckPut(number, promises_power=self.setting.sync_flush))
@@ -426,7 +423,7 @@ class Runner:
             if store.accepts_puts and step.used_percent > FULL_PERCENT:
                 self._see(seen.Failed("clean", f"puts are accepted on a disk that is {step.used_percent} % full"))
             if removed > 0:
-                self._look_for_expired_queue_files(store, is_disturbed)
+                self._look_for_expired_files(store, is_disturbed)
         finally:
             self.disk.capacity_bytes = CAPACITY_BYTES
             self._see(
@@ -446,9 +443,11 @@ class Runner:
                 )
             )
 
-    def _look_for_expired_queue_files(self, store: MessageStore, is_disturbed: bool) -> None:
+    def _look_for_expired_files(self, store: MessageStore, is_disturbed: bool) -> None:
         if not self.disk.happened and not is_disturbed:
-            for path in raw.expired_queue_files(raw.worst_case(self.disk), store.log_min, store.flushed_to):
+            durable = raw.worst_case(self.disk)
+            queue_files = raw.expired_queue_files(durable, store.log_min, store.flushed_to)
+            for path in (*queue_files, *raw.expired_index_files(self.disk.contents(), store.log_min)):
                 if self.disk.exists(path):  # that of a deleted topic may come back, which is another thing
                     self._see(seen.Failed("clean", f"{path} speaks of expired records only and is still there"))
 
@@ -525,6 +524,7 @@ class Runner:
         self._used_percent = 0
         self._may_lack_room = False
         self._rules = FlushRules.since(self.now_ms, self.setting.flush_page_bytes)
+        self._has_deleted = self._owes_checkpoint = False
         self._appended_to = 0
         self._is_at_rest = False
         self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched, report.notes))
@@ -600,7 +600,8 @@ class Runner:
                     assert path is not None
                     self._foreign[path] = self.disk.contents()[path]
                 elif path is not None:
-                    self._must_be_refused(StrayFile, path)
+                    self.observations.extend(must_be_refused(path, self.disk, self.setting, self.engine, self.now_ms))
+                    self.disk = self.disk.after_process_crash()
                     self.disk.take_away(path)
             case h.LoseDerived(what):
                 damage.lose_derived(self.disk, what)
@@ -618,25 +619,6 @@ class Runner:
         if self._is_at_rest:
             now_ms = TimestampMs(self.now_ms)
             self.observations.extend(start_damaged(step, self.disk.copy(), self.setting, self.engine, now_ms))
-
-    def _must_be_refused(self, kind: type[Exception], path: str) -> None:
-        """A start says what is wrong, and changes nothing."""
-        before = self.disk.contents()
-        try:
-            drive(self.engine.open_store(self.disk, self.setting).start(TimestampMs(self.now_ms)))
-        except kind as error:
-            if path not in str(error):
-                self._see(seen.Failed("StartStore", f"{type(error).__name__} that does not name {path}: {error}"))
-            after = self.disk.contents()
-            changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-            if changed - {LOCK}:
-                self._see(seen.Failed("StartStore", f"a start that was refused has changed {sorted(changed)}"))
-            self.observations.extend(leftovers(self.disk, "StartStore"))
-        except Exception as error:
-            self._see(seen.Failed("StartStore", f"{type(error).__name__} instead of {kind.__name__}: {error}"))
-        else:
-            self._see(seen.Failed("StartStore", f"it was started in spite of {path}"))
-        self.disk = self.disk.after_process_crash()
 
     # --- observing --------------------------------------------------------------------------------------------
 

@@ -261,7 +261,9 @@ def _sound_index(parts: Parts, index: Index, durable: Durable) -> tuple[int, int
     Only the file that was the last one at the checkpoint can be half durable; those before it are full and flushed.
     """
     if durable.is_clean and index.last_physical == durable.index_last and all(file.count for file in index.files):
-        return len(index.files), index.files[-1].count if index.files else 0
+        count = index.files[-1].count if index.files else 0
+        if not count or _may_be_last(parts, index.files[-1].entry(count), durable):
+            return len(index.files), count
     for count in range(len(index.files), 0, -1):
         file = index.files[count - 1]
         entries, last = file.sound_entries(durable.index_to)
@@ -277,15 +279,16 @@ def _may_be_last(parts: Parts, entry: IndexEntry, durable: Durable) -> bool:
     """Whether an entry can be the last whole one.
 
     In half an entry zeros stand behind the hash, and name the record at 0. That has another key, or has expired, and
-    then the checkpoint says whether it was the last.
+    then the checkpoint says whether it was the last. And the keys of one record may stand in several files, of which
+    the last is lost.
     """
     if entry.physical_offset < parts.log.files.begin:
         return entry.physical_offset == durable.index_last
-    return _is_entry_of_record(parts, entry)
+    return _is_last_entry_of_record(parts, entry)
 
 
-def _is_entry_of_record(parts: Parts, entry: IndexEntry) -> bool:
-    """Whether the record that an index entry names has a key with its hash."""
+def _is_last_entry_of_record(parts: Parts, entry: IndexEntry) -> bool:
+    """Whether the last key of the record that an index entry names has its hash."""
     files, position = parts.log.files, entry.physical_offset
     base = files.base_of(position)
     left = base + files.file_bytes - position
@@ -298,7 +301,7 @@ def _is_entry_of_record(parts: Parts, entry: IndexEntry) -> bool:
         record = read_record(files.read(position, size), 0, position, parts.delay)
     except CorruptRecord:
         return False
-    return any(key_hash(record.topic, key) == entry.key_hash for key in record.keys)
+    return bool(record.keys) and key_hash(record.topic, record.keys[-1]) == entry.key_hash
 
 
 def _refuse_damage(parts: Parts, plan: _Plan) -> None:

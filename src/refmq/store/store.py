@@ -6,6 +6,8 @@ accept, has a flush failed.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from refmq.errors import DiskError, DiskFailed, DiskFull, UsageError
@@ -244,15 +246,22 @@ class ReferenceStore:
                     self._wants_checkpoint = True
 
     async def clean_queues(self) -> None:
-        await follow_log_min(self.parts)
+        if self._failure is None:  # otherwise nobody knows what is durable: nothing may go
+            with self._noting_failures():
+                await follow_log_min(self.parts)
 
     async def clean(self, now_ms: TimestampMs, local_hour: int | None) -> int:
         parts = self.parts
         self._pressure = disk_pressure(parts)
         if self._failure is not None:
-            return 0  # nobody knows what is durable: nothing may go
-        try:
+            return 0
+        with self._noting_failures():
             return await expire_files(parts, now_ms, local_hour, self._pressure)
+
+    @contextmanager
+    def _noting_failures(self) -> Iterator[None]:
+        try:
+            yield
         except DiskFailed as error:
             if not self.config.ignore_flush_failure:
                 self._failure = error
