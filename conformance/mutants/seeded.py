@@ -432,8 +432,8 @@ SEEDED: Final = (
         "",
         "The queues of another service are taken for ours.",
         "refmq.store.recover",
-        "        if topic.startswith(LIGHT_QUEUE_PREFIX):\n            continue\n",
-        "",
+        "topic.startswith(LIGHT_QUEUE_PREFIX) or not",
+        "not",
     ),
     Seeded(
         "piece-anywhere",

@@ -91,6 +91,8 @@ class Runner:
         self._has_deleted = False
         """Whether a topic was deleted: the next `maintain` makes everything durable."""
         self._owes_checkpoint = False
+        self._has_failed = False
+        """Whether the store could not make something durable: it promises nothing any more."""
         self._appended_to = 0
         self._host = messages.HOST_IPV6 if self.setting.store_ipv6 else messages.HOST
         self._start(h.StartStore())
@@ -112,6 +114,7 @@ class Runner:
                 step, h.FlushLog | h.Maintain | h.ExpireFile | h.CleanQueues
             ):
                 assert self.store is not None
+                self._has_failed = True
                 if self.store.accepts_puts:
                     self._see(seen.Failed(type(step).__name__, "a flush failed, and puts are accepted all the same"))
             # A full or failing disk may stop an awaited operation; nothing that was promised may depend on it.
@@ -399,7 +402,7 @@ class Runner:
             is_safe = not self.setting.sync_flush or result.durable_at <= max(covered, store.flushed_to)
             if is_safe and status is not PutStatus.PUT_OK and store.accepts_puts:
                 self._see(seen.Failed("ack_put", f"{status.name} for {result}, flushed to {store.flushed_to}"))
-            if status is PutStatus.PUT_OK and Fault.FLUSH_FAILS in self.disk.happened and not store.accepts_puts:
+            if status is PutStatus.PUT_OK and self._has_failed:
                 self._see(seen.Failed("ack_put", f"PUT_OK for {result} after a flush has failed"))
             if status is PutStatus.PUT_OK:
                 for number in numbers:
@@ -524,7 +527,7 @@ class Runner:
         self._used_percent = 0
         self._may_lack_room = False
         self._rules = FlushRules.since(self.now_ms, self.setting.flush_page_bytes)
-        self._has_deleted = self._owes_checkpoint = False
+        self._has_deleted = self._owes_checkpoint = self._has_failed = False
         self._appended_to = 0
         self._is_at_rest = False
         self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched, report.notes))
@@ -604,7 +607,7 @@ class Runner:
                     self.disk = self.disk.after_process_crash()
                     self.disk.take_away(path)
             case h.LoseDerived(what):
-                damage.lose_derived(self.disk, what)
+                damage.lose_derived(self.disk, self.setting, what)
                 self._foreign = {path: data for path, data in self._foreign.items() if self.disk.exists(path)}
 
     def _damage_config(self, step: h.DamageConfig) -> None:
