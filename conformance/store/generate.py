@@ -188,6 +188,7 @@ def damage_record(choose: Choose) -> h.DamageRecord:
     return h.DamageRecord(choose(30), byte, LOST[choose(len(LOST))], cut=choose(3) == 2)
 
 
+LOSABLE: Final[tuple[h.Losable, ...]] = ("queues", "one queue", "index", "index file")
 LOST: Final[tuple[h.Lost, ...]] = ("", "queues", "index", "checkpoint", "file")
 
 Make = Callable[[Choose], h.Step]
@@ -227,7 +228,7 @@ STOPPED: Final[tuple[tuple[int, Make], ...]] = (
     (1, lambda choose: h.StrayFile(("light queue", "queue name", "topic text")[choose(3)])),
     (1, lambda choose: h.DamageConfig(("missing", "empty")[choose(2)])),
     (2, damage_record),
-    (1, lambda choose: h.LoseDerived(("queues", "one queue", "index", "index file")[choose(4)])),
+    (1, lambda choose: h.LoseDerived(LOSABLE[choose(len(LOSABLE))])),
     (1, lambda choose: h.PowerLoss(0, 0, survivors(choose), bool(choose(2)))),
 )
 """What can happen between two lives."""
@@ -336,17 +337,18 @@ def failed_over(choose: Choose) -> tuple[h.Step, ...]:
 
 
 def saved_and_died(choose: Choose) -> tuple[h.Step, ...]:
-    """The configuration is saved, the process dies in the next save, the file is lost, and it is saved again."""
+    """The configuration is saved, the process dies in the next save, the file is lost, and it is saved again: with the
+    value that the dead process had written, as likely as not."""
+    value = choose(3)
     return (
         h.SaveConfig(choose(3)),
         h.SaveConfig(choose(3)),
         (h.ProcessCrash, h.PowerLoss)[choose(2)](1 + choose(16), choose(3)),
-        h.SaveConfig(choose(3)),
-        h.SaveConfig(choose(3)),
+        h.SaveConfig(value),
+        h.SaveConfig(value),
         *((h.DamageConfig(("missing", "empty")[choose(2)]),) if choose(2) else ()),
         h.StartStore(),
-        h.SaveConfig(choose(3)),
-        h.SaveConfig(choose(3)),
+        *((h.SaveConfig(value),) if choose(2) else (h.SaveConfig(choose(3)), h.SaveConfig(choose(3)))),
         h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1),
         h.StartStore(),
     )
@@ -412,6 +414,20 @@ def deleted_and_died(choose: Choose) -> tuple[h.Step, ...]:
     )
 
 
+def lost_behind_its_back(choose: Choose) -> tuple[h.Step, ...]:
+    """Messages with keys fill a few index files and queues; between two lives some of these are removed."""
+    keys = tuple(choose(4) for _ in range(1 + choose(3)))
+    return (
+        *[h.AppendMessage(choose(3), choose(2), keys=keys) for _ in range(2 + choose(4))],
+        h.FlushLog(),
+        h.DispatchMessage(),
+        (h.Maintain(60_000), h.StopStore())[choose(2)],
+        (h.ProcessCrash(), h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1))[choose(2)],
+        h.LoseDerived(LOSABLE[choose(len(LOSABLE))]),
+        h.StartStore(),
+    )
+
+
 def stopped_and_damaged(choose: Choose) -> tuple[h.Step, ...]:
     """A log of several files is stopped cleanly; then records are damaged, in copies of it."""
     return (
@@ -424,6 +440,7 @@ def stopped_and_damaged(choose: Choose) -> tuple[h.Step, ...]:
 
 PATTERNS: Final = (
     stopped_and_damaged,
+    lost_behind_its_back,
     torn_and_overwritten,
     cleaned_and_lost,
     kept_by_the_clock,

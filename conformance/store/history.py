@@ -350,11 +350,14 @@ class StrayFile:
     ] = "log"
 
 
+Losable = Literal["queues", "one queue", "index", "index file"]
+
+
 @dataclass(frozen=True, slots=True)
 class LoseDerived:
     """Between two lives somebody removes what can be built again from the log."""
 
-    what: Literal["queues", "one queue", "index", "index file"] = "queues"
+    what: Losable = "queues"
 
 
 Step = (
