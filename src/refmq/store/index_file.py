@@ -168,13 +168,14 @@ class IndexFile:
             yield from _ENTRY.iter_unpack(self.file.read(self._entry_at(number), count * ENTRY_BYTES))
             number += count
 
-    def sound_entries(self, physical_to: int) -> tuple[int, int]:
-        """How many entries from the first on are sound and name records below `physical_to`, and the last one's record.
+    def sound_entries(self, physical_to: int, lowest: int = 0) -> tuple[int, int]:
+        """How many entries from the first on are sound and name records from `lowest` on and below `physical_to`, and
+        the last one's record.
 
         A crash leaves any mixture of old and new pages behind the entries that were durable. An entry whose second half
         was lost looks like one of record 0; that it does not lead on to the entry before it in its slot gives it away.
         """
-        count, last, lowest, slots = 0, -1, 0, self.slots
+        count, last, slots = 0, -1, self.slots
         newest = array("i", bytes(SLOT_BYTES * slots))
         for hashed, physical_offset, seconds, previous in self.walk():
             place = hashed % slots

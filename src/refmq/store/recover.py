@@ -266,7 +266,9 @@ def _sound_index(parts: Parts, index: Index, durable: Durable) -> tuple[int, int
             return len(index.files), count
     for count in range(len(index.files), 0, -1):
         file = index.files[count - 1]
-        entries, last = file.sound_entries(durable.index_to)
+        # Half an entry can look like one of an old record with the same key; but no file goes back in the log.
+        lowest = max((earlier.header.end_physical for earlier in index.files[: count - 1]), default=0)
+        entries, last = file.sound_entries(durable.index_to, lowest)
         while entries and not _may_be_last(parts, file.entry(entries), durable):
             entries -= 1
             last = file.entry(entries).physical_offset if entries else -1
