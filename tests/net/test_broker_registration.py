@@ -41,3 +41,25 @@ def test_a_registration_without_force_asks_first_and_registers_only_what_is_new(
             await node.registration.register_again()  # a nameserver that is gone costs a log line
 
     run(story())
+
+
+def test_a_nameserver_that_does_not_answer_makes_the_others_hear_everything() -> None:
+    """Two nameservers, one of them gone: without force the broker cannot know what that one knew."""
+
+    async def story() -> None:
+        events: list[Event] = []
+        nameserver, gone = Nameserver(record=events.append), Nameserver()
+        addresses = [await each.start("127.0.0.1", 0) for each in (nameserver, gone)]
+        namesrv_addr = ";".join(f"{host}:{port}" for host, port in addresses)
+        config = replace(FREE_PORT, namesrv_addr=namesrv_addr, force_register=False)
+        async with serving_broker(config) as (node, _):
+            events.clear()
+            await node.registration.register_again()
+            assert [event.action for event in events] == ["QueryDataVersion"]
+            await gone.close(1)
+            events.clear()
+            await node.registration.register_again()
+            assert [event.action for event in events] == ["QueryDataVersion", "RegisterBroker"]
+        await nameserver.close(1)
+
+    run(story())
