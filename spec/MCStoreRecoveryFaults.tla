@@ -34,9 +34,9 @@ FaultsHaveCauses == [][Faulty =>
     /\ \A p \in Position : cell'[p] = Torn /\ cell[p] # Torn => (cell[p] \notin {Zero, Blank} \/ p = wrote \/ disk[p] = Torn)
     /\ queueFiles' # queueFiles => mode = "down" /\ ~abort /\ \A q \in Queue : queueFiles'[q] = 0
     /\ queueFiles' = queueFiles => \A q \in Queue, i \in UnitNumber : unit'[q][i] \in {unit[q][i], unitDisk[q][i]}
-    /\ unitDisk' # unitDisk => unitDisk' = unit'
+    /\ unitDisk' # unitDisk \/ unit' # unit => unitDisk' = unit'
     /\ index' \subseteq index /\ indexDisk \subseteq index'
-    /\ indexDisk' # indexDisk => indexDisk' = index'
+    /\ indexDisk' # indexDisk \/ index' # index => indexDisk' = index'
     /\ mode = "down" /\ queueFiles' = queueFiles => <<disk, unitDisk, indexDisk>> # <<cell, unit, index>>
     /\ queueFiles' # queueFiles => ckpt'.log = 0 /\ ckpt'.queue = 0 /\ ckpt'.index = 0
     /\ mode # "serving" /\ queueFiles' = queueFiles => ckpt' = ckpt
