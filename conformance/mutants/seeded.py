@@ -314,14 +314,6 @@ SEEDED: Final = (
         "        self._failure = error\n",
     ),
     Seeded(
-        "flushed-not-pulled-back",
-        "B27",
-        "A slave that becomes the master cuts its log, and what was above the cut still counts as flushed.",
-        "refmq.store.file_sequence",
-        "        self.flushed = min(self.flushed, position)\n",
-        "",
-    ),
-    Seeded(
         "half-record-skipped",
         "B29",
         "A slave takes a record of which only a part has arrived for dispatched.",
@@ -329,14 +321,6 @@ SEEDED: Final = (
         "            if at + size > len(data):\n                break\n",
         "            if at + size > len(data):\n"
         "                parts.dispatched_to = PhysicalOffset(position + len(data))\n                break\n",
-    ),
-    Seeded(
-        "half-blank-skipped",
-        "B29",
-        "A slave passes over a blank of which only the begin has arrived, and as a master writes into it.",
-        "refmq.store.dispatch",
-        "                if log.next_file(position) <= bound:  #",
-        "                if True:  #",
     ),
     Seeded(
         "old-units-win",
@@ -440,8 +424,8 @@ SEEDED: Final = (
         "",
         "A slave appends a piece of its master's log wherever it belongs.",
         "refmq.store.commit_log",
-        "        if position != self.wrote:\n"
-        '            raise UsageError(f"the log ends at {self.wrote}, bytes for {position} cannot be appended")\n',
+        "        if position != self.received_to:\n"
+        '            raise UsageError(f"the log ends at {self.received_to}, bytes for {position} cannot be appended")\n',
         "",
     ),
     Seeded(
@@ -586,6 +570,7 @@ NOT_OURS: Final = {
     "B11": "Multi-dispatch (LMQ) is not supported.",
     "B14": "There is no choice of locks to change while one is held.",
     "B18": "There is no confirm offset; a slave's position is decided by the broker's replication.",
+    "B27": "A slave writes whole records only: there is nothing above a cut when it becomes the master.",
     "B28": "There is one recovery, and it dispatches what the checkpoint does not cover; see dispatch-from-the-end.",
     "B43": "The cursor of a delay level belongs to the broker, not to the store.",
     "B45": "The same.",

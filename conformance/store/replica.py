@@ -65,7 +65,7 @@ class Slave:
 
     def _copy(self, master: MessageStore, end: int, step: h.Replicate) -> None:
         pieces = 0
-        while (at := max(self.store.log_max, master.log_min)) < end:
+        while (at := max(self.store.received_to, master.log_min)) < end:
             piece = master.read_log(at, min(max(1, step.piece_bytes), end - at))
             assert piece is not None
             try:
@@ -90,7 +90,7 @@ class Slave:
 
     def refusals(self) -> Iterator[str]:
         """What a slave must not do: a sentence for each that it does."""
-        store, end, file_bytes = self.store, self.store.log_max, self._setting.log_file_bytes
+        store, end, file_bytes = self.store, self.store.received_to, self._setting.log_file_bytes
         wrong = [(int(end) + 1, 1), (int(end) - 1, 1)]
         if end > store.log_min:
             wrong += [(int(end), file_bytes - end % file_bytes + 1), (int(end) + file_bytes, 1)]
@@ -100,8 +100,8 @@ class Slave:
                 yield f"{length} bytes for {at} were appended to a log that ends at {end}"
             except UsageError:
                 pass
-            if store.log_max != end:
-                yield f"a piece that was refused has moved the end of the log from {end} to {store.log_max}"
+            if store.received_to != end:
+                yield f"a piece that was refused has moved the end of the log from {end} to {store.received_to}"
         to_send = messages.one(h.AppendMessage(), 0, self._now_ms, 1 << 20)
         assert isinstance(to_send.message, MessageToStore)
         if store.put(to_send.message, self._now_ms).status is not PutStatus.SERVICE_NOT_AVAILABLE:
@@ -115,7 +115,7 @@ class Slave:
     def fail(self) -> Iterator[str]:
         """A flush fails, and with it the slave: it takes nothing more."""
         self._disk.inject(Fault.FLUSH_FAILS)
-        piece = LogPiece(self.store.log_max, bytes(1))
+        piece = LogPiece(self.store.received_to, bytes(BLANK_BYTES))  # no record: it is written as it is
         try:
             self.store.append_log(piece)
             drive(self.store.flush())
@@ -123,7 +123,7 @@ class Slave:
         except DiskFailed:
             pass
         try:
-            self.store.append_log(LogPiece(self.store.log_max, bytes(1)))
+            self.store.append_log(LogPiece(self.store.received_to, bytes(1)))
             yield "a slave goes on after a flush has failed"
         except DiskFailed:
             pass

@@ -55,7 +55,7 @@ def copy_of(store: ReferenceStore, step: int) -> ReferenceStore:
     """A slave that got the log in pieces of some size."""
     slave = ReferenceStore(new_disk(), replace(SMALL, is_slave=True))
     run(slave.start(NOW))
-    while (piece := store.read_log(slave.log_max, step)) is not None:
+    while (piece := store.read_log(slave.received_to, step)) is not None:
         slave.append_log(piece)
         slave.dispatch(3)
         run(slave.flush())
@@ -138,6 +138,23 @@ def test_a_slave_that_lost_power_goes_on_where_its_log_is_whole() -> None:
     assert bodies(slave) == bodies(store)
 
 
+def test_a_slave_writes_a_record_when_all_of_it_has_come() -> None:
+    """Pieces end anywhere. Written as they come, a power loss could leave a record with a gap inside a page."""
+    store = started(new_disk())
+    put_many(store, 3)
+    size = len(store.message_at(PhysicalOffset(0)) or b"")
+    data = store.read_log(PhysicalOffset(0), 10**6)
+    assert data is not None
+    slave = started(new_disk())
+    for at in range(0, size - 1, 7):
+        slave.append_log(LogPiece(PhysicalOffset(at), data.data[at : min(at + 7, size - 1)]))
+    assert (slave.log_max, slave.received_to) == (0, size - 1)
+    slave.append_log(LogPiece(PhysicalOffset(size - 1), data.data[size - 1 : size + 5]))
+    assert (slave.log_max, slave.received_to) == (size, size + 5)
+    slave.append_log(LogPiece(PhysicalOffset(size + 5), data.data[size + 5 :]))
+    assert slave.log_max == slave.received_to == store.log_max
+
+
 def test_a_slave_flushes_the_first_file_before_it_begins_the_second() -> None:
     """Otherwise a power loss could leave the second alone, and a log that seems to begin there."""
     store = started(new_disk())
@@ -160,7 +177,7 @@ def test_a_slave_that_becomes_master_gives_no_offset_twice_and_goes_on_behind_it
     for cut in (1, 50, 90, 200):
         slave = ReferenceStore(new_disk(), replace(SMALL, is_slave=True, flush_mode=FlushMode.SYNC))
         run(slave.start(NOW))
-        while (piece := store.read_log(slave.log_max, 10**6)) is not None:
+        while (piece := store.read_log(slave.received_to, 10**6)) is not None:
             data = piece.data[: max(0, store.log_max - cut - piece.physical_offset)]
             if not data:
                 break

@@ -391,6 +391,12 @@ class MessageStore(Protocol):
     def log_max(self) -> PhysicalOffset: ...
 
     @property
+    def received_to(self) -> PhysicalOffset:
+        """Where the next piece of a slave begins: `log_max`, or behind the begin of a record that is not whole yet.
+        That is in memory only; a restart goes on at `log_max`."""
+        ...
+
+    @property
     def flushed_to(self) -> PhysicalOffset: ...
 
     @property
@@ -401,9 +407,9 @@ class MessageStore(Protocol):
         ...
 
     def append_log(self, piece: LogPiece) -> None:
-        """A slave appends what its master sent. The offset must be `log_max`, or any file's begin in an empty log, and
-        the second file of a log is begun only after a flush; otherwise `UsageError`. Raises `DiskFull`, `DiskFailed`.
-        """
+        """A slave appends what its master sent. The offset must be `received_to`, or any file's begin in an empty log,
+        and the second file of a log is begun only after a flush; otherwise `UsageError`. Raises `DiskFull` and
+        `DiskFailed`."""
         ...
 
     # --- administration ---------------------------------------------------------------------------------------------

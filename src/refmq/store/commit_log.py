@@ -42,6 +42,8 @@ class CommitLog:
         self.files = FileSequence(disk, names, LOG_DIRECTORY, config.log_file_bytes, reserve=True)
         self._pool = config.uses_transient_pool
         self._uncommitted: list[tuple[int, bytes]] = []
+        self._begun = b""
+        """The begin of a record of which a slave has not got the rest."""
         self._appended = 0
         """The end of the log with the transient pool: `files.wrote` is what is committed then."""
         self.last_store_ms = TimestampMs(0)
@@ -152,23 +154,49 @@ class CommitLog:
         self.readable_store_ms = self.last_store_ms
         return True
 
+    @property
+    def received_to(self) -> PhysicalOffset:
+        """Up to where a slave has got its master's log: `wrote`, and the begin of a record that is not whole yet."""
+        return PhysicalOffset(self.wrote + len(self._begun))
+
     def append_raw(self, position: PhysicalOffset, data: bytes) -> None:
-        """A slave's append: bytes of the master's log. They never cross a file."""
+        """A slave's append: bytes of the master's log. They never cross a file.
+
+        A record is written when all of it is here, and at once, as its master did: only then does what a power loss
+        leaves of it look torn. Its begin waits in memory.
+        """
         if not self.files.bases and self.wrote == 0:
             if position != self.files.base_of(position) or position < 0:
                 raise UsageError(f"an empty log begins at the start of a file, not at {position}")
             self.files.add_file(position)
-        if position != self.wrote:
-            raise UsageError(f"the log ends at {self.wrote}, bytes for {position} cannot be appended")
+        if position != self.received_to:
+            raise UsageError(f"the log ends at {self.received_to}, bytes for {position} cannot be appended")
         if position == self.files.limit:
             if self.files.flushed == self.files.begin:
                 # A power loss could take the first file and leave the second: a log that begins there, for all that a
                 # start can know, and the master would never send again what is missing.
                 raise UsageError(f"nothing of the log is durable yet: flush it before it goes on at {position}")
             self.files.add_file(self.files.limit)
-        if len(data) > self.files.room:
+        if len(self._begun) + len(data) > self.files.room:
             raise UsageError(f"{len(data)} bytes at {position} cross the end of a file")
-        self.files.append(data)
+        self._begun += data
+        whole = 0
+        while whole < len(self._begun) and whole + self._begun_size_at(whole) <= len(self._begun):
+            whole += self._begun_size_at(whole)
+        self.files.append(self._begun[:whole])
+        self._begun = self._begun[whole:]
+
+    def _begun_size_at(self, at: int) -> int:
+        """How long the record will be that begins there. What is no record is passed on as it is."""
+        room = self.files.room - at
+        if len(self._begun) - at < _SIZE_AND_MAGIC.size:
+            return min(_SIZE_AND_MAGIC.size, room)
+        size, _ = _SIZE_AND_MAGIC.unpack_from(self._begun, at)
+        return size if 0 < size <= room else len(self._begun) - at
+
+    def forget_begun(self) -> None:
+        """The rest of a record that is not whole will never come."""
+        self._begun = b""
 
     # --- read ------------------------------------------------------------------------------------------------------
 

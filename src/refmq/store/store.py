@@ -319,6 +319,10 @@ class ReferenceStore:
         return self.parts.log.readable
 
     @property
+    def received_to(self) -> PhysicalOffset:
+        return self.parts.log.received_to
+
+    @property
     def flushed_to(self) -> PhysicalOffset:
         return self.parts.log.flushed
 
@@ -346,6 +350,7 @@ class ReferenceStore:
         """A slave that becomes the master goes on behind its last whole record: its master may have died in one."""
         parts = self.parts
         if parts.config.is_slave and not is_slave:
+            parts.log.forget_begun()
             end = take_over_offsets(parts)
             if end < parts.log.wrote:
                 parts.log.files.truncate(end)
