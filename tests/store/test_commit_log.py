@@ -146,8 +146,8 @@ def test_a_slave_writes_a_record_when_all_of_it_has_come() -> None:
     data = store.read_log(PhysicalOffset(0), 10**6)
     assert data is not None
     slave = started(new_disk())
-    for at in range(0, size - 1, 7):
-        slave.append_log(LogPiece(PhysicalOffset(at), data.data[at : min(at + 7, size - 1)]))
+    for begin in range(0, size - 1, 7):
+        slave.append_log(LogPiece(PhysicalOffset(begin), data.data[begin : min(begin + 7, size - 1)]))
     assert (slave.log_max, slave.received_to) == (0, size - 1)
     slave.append_log(LogPiece(PhysicalOffset(size - 1), data.data[size - 1 : size + 5]))
     assert (slave.log_max, slave.received_to) == (size, size + 5)
