@@ -118,7 +118,7 @@ def test_the_last_file_is_sound_up_to_the_first_damage(place: int, garbage: byte
     assert offsets == sorted(set(offsets))
     assert queue.end >= 20
     if queue.files.room:
-        assert queue.files.first_not_zero(queue.files.wrote) == -1
+        assert queue.files.zero_from(queue.files.wrote) == 0
 
 
 def test_a_file_of_zeros_behind_a_full_one_has_no_unit() -> None:

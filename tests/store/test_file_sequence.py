@@ -134,8 +134,6 @@ def test_zeroing_touches_only_what_is_not_zero() -> None:
     before = disk.operations
     assert files.zero_from(50) == 0
     assert disk.operations == before
-    assert files.first_not_zero(0) == 0
-    assert files.first_not_zero(50) == -1
     assert files.zero_from(40) == 10
 
 

@@ -223,7 +223,7 @@ def test_the_end_of_a_log_that_was_never_durable_is_cut_although_good_records_fo
     again, _ = restarted(disk.after_process_crash())
     assert bodies(again) == [*ALL[:20], b"n0", b"n1", b"n2"]
     assert again.log_max == at_byte
-    assert again.parts.log.files.first_not_zero(at_byte) == -1
+    assert again.parts.log.files.zero_from(at_byte) == 0
     assert put(again, message(), at(80_000)).queue_offset == 23
 
 

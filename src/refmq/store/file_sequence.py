@@ -220,20 +220,6 @@ class FileSequence:
         self.bases.append(base)
         self.wrote = base
 
-    def first_not_zero(self, position: int) -> int:
-        """The first position at or behind `position`, in the same file, that is not zero; -1 if all is zero."""
-        base = self.base_of(position)
-        file = self.file(base)
-        end = min(file.data_end(), file.size_bytes)
-        at = position - base
-        while at < end:
-            chunk = file.read(at, min(ZERO_CHUNK_BYTES, end - at))
-            rest = chunk.lstrip(b"\0")
-            if rest:
-                return base + at + len(chunk) - len(rest)
-            at += len(chunk)
-        return -1
-
     def zero_from(self, position: int) -> int:
         """Zeroes a file from `position` to its end; touches only what is not zero. Says how many bytes were not."""
         base = self.base_of(position)
