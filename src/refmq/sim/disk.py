@@ -20,7 +20,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -28,20 +27,15 @@ from refmq.errors import DiskFailed, DiskFull, FlushFailed, StoreInUse
 from refmq.model.disk import DiskFile, DiskUsage, FileInfo
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import Choose, mildest
+from refmq.sim.medium import NEVER_MS, Inode, Medium, NameChange
 
 PAGE_BYTES: Final = 4096
 """What the kernel writes back as one piece. Histories with tiny files use a smaller page to tear records."""
 
 CAPACITY_BYTES: Final = 1 << 40
 
-PAGE_VERSIONS_MAX: Final = 4
-"""Contents remembered of one unflushed page: the flushed one and the newest few before the present one."""
-
 OPERATIONS_REMEMBERED: Final = 64
 """How many of the latest operations a disk can name when something went wrong."""
-
-
-NEVER_MS: Final = TimestampMs(0)
 
 
 class SimulatedCrash(BaseException):
@@ -74,195 +68,6 @@ _APPLIES_TO: Final[dict[Fault, frozenset[str]]] = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class _Inode:
-    """A file or a directory, apart from its names."""
-
-    is_directory: bool
-    size_bytes: int
-    modified_ms: TimestampMs
-    page_bytes: int
-    is_reserved: bool = True
-    """Whether its blocks were set aside at its creation; otherwise it takes what was written to it."""
-    pages: dict[int, bytearray] = field(default_factory=dict)
-    """What a reader sees; a missing page is all zeros."""
-    unflushed: dict[int, list[bytes]] = field(default_factory=dict)
-    """Per dirty page: its flushed content, then the newest few contents before the present one."""
-    size_is_durable: bool = False
-    durable_modified_ms: TimestampMs = NEVER_MS
-    flushes: int = 0
-    """Flushes that were begun. They may overlap and end in any order."""
-    flushed_by: dict[int, int] = field(default_factory=dict)
-    """Per page: the last begun flush whose content the medium holds."""
-    durable_names: dict[str, _Inode] = field(default_factory=dict)
-    """Of a directory: the names in it that a power loss leaves."""
-
-    @property
-    def used_bytes(self) -> int:
-        return self.size_bytes if self.is_reserved else len(self.pages) * self.page_bytes
-
-    def new_bytes(self, position: int, length: int) -> int:
-        """How much more of the disk a write takes."""
-        if self.is_reserved or not length:
-            return 0
-        first, last = position // self.page_bytes, (position + length - 1) // self.page_bytes
-        return sum(number not in self.pages for number in range(first, last + 1)) * self.page_bytes
-
-    def page(self, number: int) -> bytes:
-        page = self.pages.get(number)
-        return bytes(page) if page is not None else bytes(self.page_bytes)
-
-    def read(self, position: int, length: int) -> bytes:
-        number, inside = divmod(position, self.page_bytes)
-        if inside + length <= self.page_bytes:  # most reads; the loop below gives the same
-            page = self.pages.get(number)
-            return bytes(length) if page is None else bytes(page[inside : inside + length])
-        last = (position + length - 1) // self.page_bytes
-        # Files are sparse: a long read asks for few of its pages.
-        span = range(number, last + 1)
-        written = [n for n in self.pages if n in span] if len(self.pages) < len(span) else span
-        data = bytearray(len(span) * self.page_bytes)
-        for n in written:
-            page = self.pages.get(n)
-            if page is not None:
-                at = (n - number) * self.page_bytes
-                data[at : at + self.page_bytes] = page
-        return bytes(data[inside : inside + length])
-
-    def write(self, position: int, data: bytes) -> None:
-        done = 0
-        while done < len(data):
-            number, inside = divmod(position + done, self.page_bytes)
-            count = min(self.page_bytes - inside, len(data) - done)
-            versions = self.unflushed.setdefault(number, [])
-            if len(versions) >= PAGE_VERSIONS_MAX:
-                del versions[1]  # versions[0] is the flushed content and must stay
-            versions.append(self.page(number))
-            page = self.pages.setdefault(number, bytearray(self.page_bytes))
-            page[inside : inside + count] = data[done : done + count]
-            done += count
-
-    def make_durable(self, contents: dict[int, bytes], flush: int) -> None:
-        """The medium holds these contents now, unless a flush that began later has put newer ones there.
-
-        A page that was written meanwhile stays unflushed.
-        """
-        for number, content in contents.items():
-            if self.flushed_by.get(number, 0) > flush:
-                continue
-            self.flushed_by[number] = flush
-            if self.page(number) == content:
-                self.unflushed.pop(number, None)
-            else:
-                self.unflushed[number] = [content]
-
-    def lose_power(self, choose: Choose) -> None:
-        for number in sorted(self.unflushed):
-            versions = self.unflushed[number]
-            kept = choose(len(versions) + 1)  # 0: the present content, 1: the one before it, ..., last: the flushed one
-            if kept:
-                self.pages[number] = bytearray(versions[-kept])
-        self.unflushed.clear()
-        if not self.size_is_durable and self.size_bytes and choose(2):
-            self.size_bytes = 0
-            self.pages.clear()
-        if self.modified_ms != self.durable_modified_ms and choose(2):
-            self.modified_ms = self.durable_modified_ms
-        self.size_is_durable = True
-        self.durable_modified_ms = self.modified_ms
-
-
-@dataclass(slots=True, eq=False)
-class _NameChange:
-    """One change of names that its directory has not been flushed for. Renames are one step, as on real disks.
-
-    A name is one of a directory, not a path: a directory that is made where another one was has nothing of the old one.
-    """
-
-    added: tuple[_Inode, str] | None
-    removed: tuple[_Inode, str] | None
-    inode: _Inode
-
-    @property
-    def directories(self) -> tuple[_Inode, ...]:
-        return tuple(place[0] for place in (self.added, self.removed) if place is not None)
-
-    def make_durable(self) -> None:
-        if self.removed is not None:
-            directory, name = self.removed
-            if directory.durable_names.get(name) is self.inode:
-                del directory.durable_names[name]
-        if self.added is not None:
-            directory, name = self.added
-            directory.durable_names[name] = self.inode
-
-
-@dataclass(slots=True, eq=False)
-class _Medium:
-    """What is left when every process is gone."""
-
-    page_bytes: int
-    capacity_bytes: int
-    root: _Inode
-    names: dict[str, _Inode] = field(default_factory=dict)
-    """What a process sees, by path."""
-    changes: list[_NameChange] = field(default_factory=list)
-    locked: set[str] = field(default_factory=set)
-
-    @property
-    def used_bytes(self) -> int:
-        return sum(inode.used_bytes for inode in self.names.values() if not inode.is_directory)
-
-    def directory(self, path: str) -> _Inode:
-        return self.names[path] if path else self.root
-
-    def change_names(self, added: str | None, removed: str | None, inode: _Inode) -> None:
-        self.changes.append(_NameChange(self._place(added), self._place(removed), inode))
-        if removed is not None:
-            del self.names[removed]
-        if added is not None:
-            self.names[added] = inode
-
-    def _place(self, path: str | None) -> tuple[_Inode, str] | None:
-        if path is None:
-            return None
-        parent, _, name = path.rpartition("/")
-        return self.directory(parent), name
-
-    def changes_in(self, directory: str) -> set[_NameChange]:
-        inode = self.directory(directory)
-        return {change for change in self.changes if inode in change.directories}
-
-    def make_durable(self, changes: set[_NameChange]) -> None:
-        """The medium holds these changes now, in the order in which they were made."""
-        for change in self.changes:
-            if change in changes:
-                change.make_durable()
-        self.changes = [change for change in self.changes if change not in changes]
-
-    def durable_paths(self) -> dict[str, _Inode]:
-        """What a power loss leaves that undoes every change. A name in a directory that is gone is gone as well."""
-        found: dict[str, _Inode] = {}
-
-        def look_into(directory: _Inode, prefix: str) -> None:
-            for name, inode in directory.durable_names.items():
-                found[prefix + name] = inode
-                if inode.is_directory:
-                    look_into(inode, f"{prefix}{name}/")
-
-        look_into(self.root, "")
-        return found
-
-    def lose_power(self, choose: Choose) -> None:
-        for change in self.changes:
-            if choose(2) == 0:
-                change.make_durable()
-        self.changes = []
-        self.names = self.durable_paths()
-        for path in sorted(self.names):
-            self.names[path].lose_power(choose)
-
-
 class SimulatedDisk:
     """One process's view of a simulated disk. After a crash it is dead; the next process gets a new one."""
 
@@ -279,13 +84,13 @@ class SimulatedDisk:
         """`choose` decides what an interrupted write or create leaves; `on_flush` is awaited inside every flush
         (a simulated loop makes flushes take time there); `on_effect` is called before every effect and may raise
         `SimulatedCrash` (a simulated node counts all its effects there, those on the network too)."""
-        self._medium = _Medium(page_bytes, capacity_bytes, _Inode(True, 0, NEVER_MS, page_bytes))
+        self._medium = Medium(page_bytes, capacity_bytes, Inode(True, 0, NEVER_MS, page_bytes))
         self._clock = clock
         self._choose = choose
         self._on_flush = on_flush
         self._on_effect = on_effect
         self._planned: list[tuple[int, Fault]] = []
-        self._failed: dict[_Inode | None, str] = {}
+        self._failed: dict[Inode | None, str] = {}
         self._dead: SimulatedCrash | None = None
         self._held: set[str] = set()
         self._open_files: set[_SimulatedFile] = set()
@@ -344,11 +149,11 @@ class SimulatedDisk:
 
     def copy(self) -> SimulatedDisk:
         """An independent disk in the same state, flushed and unflushed, without this one's locks and faults."""
-        copies: dict[_Inode, _Inode] = {}
+        copies: dict[Inode, Inode] = {}
 
-        def of(inode: _Inode) -> _Inode:
+        def of(inode: Inode) -> Inode:
             if inode not in copies:
-                copies[inode] = _Inode(
+                copies[inode] = Inode(
                     inode.is_directory,
                     inode.size_bytes,
                     inode.modified_ms,
@@ -362,14 +167,14 @@ class SimulatedDisk:
                 )
             return copies[inode]
 
-        def place_of(place: tuple[_Inode, str] | None) -> tuple[_Inode, str] | None:
+        def place_of(place: tuple[Inode, str] | None) -> tuple[Inode, str] | None:
             return (of(place[0]), place[1]) if place is not None else None
 
         old = self._medium
-        medium = _Medium(old.page_bytes, old.capacity_bytes, of(old.root))
+        medium = Medium(old.page_bytes, old.capacity_bytes, of(old.root))
         medium.names = {path: of(inode) for path, inode in old.names.items()}
         medium.changes = [
-            _NameChange(place_of(change.added), place_of(change.removed), of(change.inode)) for change in old.changes
+            NameChange(place_of(change.added), place_of(change.removed), of(change.inode)) for change in old.changes
         ]
         return self._next(medium, None)
 
@@ -386,7 +191,7 @@ class SimulatedDisk:
         for path, data in contents.items():
             for up in (*_ancestors(path), path):
                 is_file = up == path
-                inode = _Inode(not is_file, len(data) if is_file else 0, self._clock(), self._medium.page_bytes)
+                inode = Inode(not is_file, len(data) if is_file else 0, self._clock(), self._medium.page_bytes)
                 inode.durable_modified_ms, inode.size_is_durable = inode.modified_ms, True
                 if is_file:
                     inode.write(0, data)
@@ -431,7 +236,7 @@ class SimulatedDisk:
         """The locks that this process holds."""
         return tuple(sorted(self._held))
 
-    def _next(self, medium: _Medium, choose: Choose | None) -> SimulatedDisk:
+    def _next(self, medium: Medium, choose: Choose | None) -> SimulatedDisk:
         disk = SimulatedDisk(
             clock=self._clock, choose=choose or self._choose, on_flush=self._on_flush, on_effect=self._on_effect
         )
@@ -475,7 +280,7 @@ class SimulatedDisk:
         if _checked(path) in self._medium.names:
             raise DiskFailed(path, "create", "the name exists already")
         self._make_parents(path)
-        inode = _Inode(False, size_bytes, self._clock(), self._medium.page_bytes, is_reserved=reserve)
+        inode = Inode(False, size_bytes, self._clock(), self._medium.page_bytes, is_reserved=reserve)
         try:
             self._effect("create", path)
         except SimulatedCrash:
@@ -497,7 +302,7 @@ class SimulatedDisk:
             raise DiskFailed(path, "make directory", "the name exists already and is a file")
         self._make_parents(path)
         self._effect("make directory", path)
-        self._medium.change_names(path, None, _Inode(True, 0, self._clock(), self._medium.page_bytes))
+        self._medium.change_names(path, None, Inode(True, 0, self._clock(), self._medium.page_bytes))
 
     def remove(self, path: str) -> None:
         inode = self._inode(path, "remove")
@@ -548,7 +353,7 @@ class SimulatedDisk:
         if self._dead is not None:
             raise self._dead
 
-    def _inode(self, path: str, operation: str) -> _Inode:
+    def _inode(self, path: str, operation: str) -> Inode:
         self._alive()
         inode = self._medium.names.get(_checked(path))
         if inode is None:
@@ -560,7 +365,7 @@ class SimulatedDisk:
             inode = self._medium.names.get(up)
             if inode is None:
                 self._effect("make directory", up)
-                self._medium.change_names(up, None, _Inode(True, 0, self._clock(), self._medium.page_bytes))
+                self._medium.change_names(up, None, Inode(True, 0, self._clock(), self._medium.page_bytes))
             elif not inode.is_directory:
                 raise DiskFailed(path, "create", f"{up} is a file")
 
@@ -588,7 +393,7 @@ class SimulatedDisk:
                 case Fault.FLUSH_FAILS:
                     raise FlushFailed(what, kind, "input/output error")
 
-    async def _flushing(self, kind: str, what: str, inode: _Inode | None) -> None:
+    async def _flushing(self, kind: str, what: str, inode: Inode | None) -> None:
         """The part of a flush that can fail, stay failed, and take time."""
         self._alive()
         if inode in self._failed:
@@ -606,7 +411,7 @@ class SimulatedDisk:
 class _SimulatedFile:
     """An open file of a simulated disk."""
 
-    def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode, writable: bool) -> None:
+    def __init__(self, disk: SimulatedDisk, path: str, inode: Inode, writable: bool) -> None:
         self._disk = disk
         self._inode = inode
         self._writable = writable
