@@ -78,10 +78,9 @@ def lose_derived(disk: SimulatedDisk, setting: Setting, what: str) -> None:
     if what.startswith("index"):
         gone = [path for path in contents if path.startswith("index/")]
         if what == "index file":
-            # What stands in the others as well (a message may have a key twice) is missed by nobody.
-            last, others = ({path: contents[path] for path in paths} for paths in (gone[-1:], gone[:-1]))
-            is_missed = not raw.index_pairs(last, setting.index_slots) <= raw.index_pairs(others, setting.index_slots)
-            gone = list(last) if is_missed else []
+            # A store cannot miss it if the file before it ends with the same key of the same message.
+            ends = [raw.last_index_entry(contents[path], setting.index_slots) for path in gone[-2:]]
+            gone = gone[-1:] if len(set(ends)) == len(ends) else []
     else:
         directories = raw.queue_directories(contents)
         gone = [path for path in contents if path.rpartition("/")[0] in directories]
