@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -193,7 +194,9 @@ def spec(session: nox.Session) -> None:
             session.run(*refmq, "check", "--profile", "deep", env=environment)
         case ["mutants", *names]:
             modules = sorted(path.stem for path in (ROOT / "spec").glob("*.tla"))
-            for name in names or [name for name in modules if f"MC{name}" in modules]:
+            own_steps = re.compile(r"^\w+Next ==", re.MULTILINE)  # a module that gives a protocol further actions
+            further = [path.stem for path in (ROOT / "spec").glob("MC*.tla") if own_steps.search(path.read_text())]
+            for name in names or [name for name in modules if f"MC{name}" in modules] + sorted(further):
                 session.run(*refmq, "mutate", name, env=environment)
         case ["simulate", *names]:
             session.run(*refmq, "simulate", *names, env=environment)

@@ -12,8 +12,10 @@ from refmq.verify.spec.actions import actions_of_next
 from refmq.verify.spec.catalogue import (
     Expectation,
     Profile,
+    extensions,
     find_configurations,
     find_spec_dir,
+    modules_read,
     protocols,
     read_configuration,
 )
@@ -137,3 +139,29 @@ def test_a_module_for_one_question_belongs_to_its_protocol(tmp_path: Path) -> No
     (tmp_path / "MCToyTwice.tla").write_text("---- MODULE MCToyTwice ----\n====\n")
     read = read_configuration(configuration(tmp_path, "\\* expect: ok\nSPECIFICATION Spec\n", "MCToyTwiceOver"))
     assert (read.module.name, read.protocol) == ("MCToyTwice.tla", "Toy")
+
+
+def test_a_module_with_steps_of_its_own_extends_a_protocol(tmp_path: Path) -> None:
+    texts = {
+        "Toy": "---- MODULE Toy ----\nEXTENDS Naturals, ToyParts\nNext == TRUE\nA == INSTANCE ToyAbstract\n====\n",
+        "ToyParts": "---- MODULE ToyParts ----\n====\n",
+        "ToyAbstract": "---- MODULE ToyAbstract ----\nNext == TRUE\n====\n",
+        "MCToy": "---- MODULE MCToy ----\nEXTENDS Toy\n====\n",
+        "MCToyLater": "---- MODULE MCToyLater ----\nEXTENDS MCToy\nLaterNext == Next \\/ TRUE\n====\n",
+        "MCToySeen": "---- MODULE MCToySeen ----\nEXTENDS MCToy\nNextSeen == 2\n====\n",
+        "ToyOther": "---- MODULE ToyOther ----\n====\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / f"{name}.tla").write_text(text)
+    assert extensions(tmp_path) == ["MCToyLater"]
+    read = {path.stem for path in modules_read(tmp_path / "MCToyLater.tla")}
+    assert read == {"MCToyLater", "MCToy", "Toy", "ToyParts", "ToyAbstract"}
+
+
+@pytest.mark.parametrize("name", extensions(SPEC))
+def test_the_mutation_tool_reads_the_actions_of_every_extension(name: str) -> None:
+    definitions = definitions_of((SPEC / f"{name}.tla").read_text())
+    found = {mutant.definition for mutant in mutants_of((SPEC / f"{name}.tla").read_text())}
+    assert found <= set(definitions)
+    assert found
+    assert [one for one in find_configurations(SPEC, "MC") if one.module.stem == name]

@@ -106,6 +106,11 @@ def test_the_definitions_that_an_action_uses_are_mutated_once() -> None:
     ]
 
 
+def test_a_module_that_extends_a_protocol_is_mutated_where_its_own_steps_reach() -> None:
+    body = "A == /\\ x < 3\n     /\\ x' = x + 1\nPromise == x < 9\nLaterNext == Next \\/ A"
+    assert named(mutants_of(module(body), ["drop", "swap"])) == [("A", "drop", "x < 3"), ("A", "swap", "x < 3")]
+
+
 def test_a_mutant_changes_one_place_and_keeps_the_lines() -> None:
     for mutant in mutants_of(TOY):
         changed = mutant.apply(TOY)

@@ -13,7 +13,14 @@ import click
 from refmq.cli.output import json_option, print_json, print_table
 from refmq.errors import CheckFound, UsageError
 from refmq.verify.spec.actions import actions_of_next
-from refmq.verify.spec.catalogue import Configuration, Profile, find_configurations, find_spec_dir, protocols
+from refmq.verify.spec.catalogue import (
+    Configuration,
+    Profile,
+    extensions,
+    find_configurations,
+    find_spec_dir,
+    protocols,
+)
 from refmq.verify.spec.check import RunOptions, Verdict, run_all
 from refmq.verify.spec.counterexample import history, render, steps_of
 from refmq.verify.spec.histories import as_saved_history
@@ -217,9 +224,13 @@ def mutate(
     timeout_s: int | None,
     as_json: bool,
 ) -> None:
-    """Drop one guard or turn one comparison of PROTOCOL at a time, and see whether TLC notices."""
+    """Drop one guard or turn one comparison of PROTOCOL at a time, and see whether TLC notices.
+
+    PROTOCOL may also be a module that gives a protocol further actions (MCX...); its configurations judge it.
+    """
     folder = find_spec_dir(spec_dir)
-    if protocol not in protocols(folder):
+    extends = protocol in extensions(folder)
+    if not extends and protocol not in protocols(folder):
         raise UsageError(f"there is no {protocol}.tla with an MC{protocol}.tla in {folder}")
     complete = every == 1 and not only and not kinds
     if write_table and not complete:
@@ -231,7 +242,11 @@ def mutate(
         listed = [str(mutant) for mutant in mutants]
         print_json(listed) if as_json else click.echo("\n".join(listed))
         return
-    judges = [one for one in find_configurations(folder, "MC") if one.protocol == protocol and one.mutants]
+    judges = [
+        one
+        for one in find_configurations(folder, "MC")
+        if (one.module == spec if extends else one.protocol == protocol and one.mutants)
+    ]
     if not judges:
         raise UsageError(f"no configuration of {protocol} says `mutants: yes`")
     reasons = read_reasons(folder / "mutants" / f"{protocol}.toml")

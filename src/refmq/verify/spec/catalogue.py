@@ -40,6 +40,8 @@ CFG_KEYWORDS = frozenset(
     ]
 )
 ROLES = ("MC", "SIM", "Trace")
+OWN_STEPS = re.compile(r"^\w+Next\s*==", re.MULTILINE)
+READ_MODULES = re.compile(r"\bEXTENDS\s+((?:\w+\s*,\s*)*\w+)|\bINSTANCE\s+(\w+)")
 
 
 class Profile(StrEnum):
@@ -112,6 +114,24 @@ def protocols(spec_dir: Path) -> list[str]:
     """The protocols in the folder: every X for which there are an X.tla and an MCX.tla."""
     stems = {path.stem for path in spec_dir.glob("*.tla")}
     return sorted(stem for stem in stems if f"MC{stem}" in stems)
+
+
+def extensions(spec_dir: Path) -> list[str]:
+    """The modules that give a protocol further actions: every MCX... .tla with a `...Next` of its own."""
+    return sorted(path.stem for path in spec_dir.glob("MC*.tla") if OWN_STEPS.search(path.read_text()))
+
+
+def modules_read(module: Path) -> set[Path]:
+    """The module and every one in its folder that it extends or instantiates, directly or not."""
+    found: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        path = waiting.pop()
+        if path.is_file() and path not in found:
+            found.add(path)
+            names = " ".join(" ".join(match) for match in READ_MODULES.findall(path.read_text()))
+            waiting.extend(path.with_name(f"{name}.tla") for name in re.findall(r"\w+", names))
+    return found
 
 
 def read_configuration(path: Path) -> Configuration:

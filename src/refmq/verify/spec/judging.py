@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from refmq.errors import CheckFound
-from refmq.verify.spec.catalogue import Configuration, read_configuration
+from refmq.verify.spec.catalogue import Configuration, modules_read, read_configuration
 from refmq.verify.spec.check import RunOptions, judge, tlc_arguments
 from refmq.verify.spec.mutants import Mutant
 from refmq.verify.spec.plan import recorded
@@ -116,6 +116,7 @@ class Court:
         others = sorted(path for path in self.spec.parent.glob(f"*{self.spec.name}") if path != self.spec)
         others += sorted(self.spec.parent.glob(f"{self.spec.stem}*.tla"))
         others += [configuration.module] if configuration.module not in others else []
+        others += sorted(modules_read(configuration.module) - {*others, self.spec})
         for path in (configuration.path, *(path for path in others if path != self.spec)):
             digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
         digest.update(repr(tlc_arguments(configuration, self.options)).encode())

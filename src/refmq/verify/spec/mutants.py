@@ -1,6 +1,7 @@
 r"""Mutants: the specification with one guard missing or one comparison turned, and whether anything notices.
 
-Made from every definition that `Next` reaches, and the last kind from what `FairSpec` adds to it:
+Made from every definition that `Next` reaches (of a module that extends a protocol: those of its own that its own
+`...Next` reaches), and the last kind from what `FairSpec` adds to it:
 
 | kind   | what is changed                                                     | example                          |
 |--------|---------------------------------------------------------------------|----------------------------------|
@@ -115,10 +116,16 @@ def mutants_of(text: str, kinds: Sequence[str] = KINDS) -> list[Mutant]:
 
 def mutated_definitions(definitions: dict[str, Definition]) -> list[str]:
     """What `Next` reaches, without the definitions that only list actions; and the fairness conditions."""
-    steps = reached_from("Next", definitions)
-    actions = [name for name in steps if name != "Next" and not is_group(definitions[name], definitions)]
+    root = next_of(definitions)
+    steps = reached_from(root, definitions)
+    actions = [name for name in steps if name != root and not is_group(definitions[name], definitions)]
     fair = [name for name in reached_from("FairSpec", definitions) if name not in steps]
     return actions + [name for name in fair if any(is_fairness(token.text) for token in definitions[name].tokens)]
+
+
+def next_of(definitions: dict[str, Definition]) -> str:
+    """`Next`; of a module that extends a protocol, its own `...Next`."""
+    return next((name for name in definitions if name.endswith("Next") and name != "Next"), "Next")
 
 
 def is_fairness(text: str) -> bool:

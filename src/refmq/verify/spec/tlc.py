@@ -27,6 +27,7 @@ from refmq.verify.spec.archive import archive_options, archive_path, keep_archiv
 from refmq.verify.spec.host import Hosts
 
 DEFAULT_HEAP = "2g"
+WAITING_IN_MEMORY = 65536  # states that TLC keeps before it writes some to the disk; it would take 8192
 PROGRESS_CODE, STATS_CODE, DEPTH_CODE, COVERAGE_CODE = 2200, 2199, 2194, 2772
 SIMULATION_CODES = (2209, 2210)
 STATE_CODES = (2216, 2217)
@@ -207,6 +208,7 @@ def run_tlc(
         f"-Xmx{heap}",
         "-Xss16m",  # deep recursive operators
         "-XX:+UseSerialGC",  # the quickest to start; one worker leaves nothing for a parallel collector
+        f"-Dtlc2.tool.queue.DiskStateQueue.BufSize={WAITING_IN_MEMORY}",
     ]
     if short_lived:
         jvm.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
