@@ -29,9 +29,9 @@
 (* answers for a young queue without an offset (it hides W-06), unlocks    *)
 (* that are sent at once and come late (their connection keeps them before *)
 (* a later lock), strategies other than AVG (spec/proofs has the others),  *)
-(* slaves (W-08), offsets beyond the queue (W-19), the wait inside an      *)
-(* online reset (W-20), unsubscribing (W-22), the clean-up of messages     *)
-(* that run too long (W-23).                                               *)
+(* slaves (W-08), offsets beyond the queue (W-19), unsubscribing (W-22),   *)
+(* the clean-up of messages that run too long (W-23). A reset of a group   *)
+(* that is online, and polls (W-20), are in MCRebalanceOnlineReset.        *)
 (*                                                                         *)
 (* Every repair is a constant; FALSE is RocketMQ 4.9.8. W-01 .. W-26 are   *)
 (* the windows of the explanation page.                                    *)
@@ -113,20 +113,19 @@ Live(p)   == alive[p] \in {"up", "paused"}
 \* The AVG strategy: the share of p of n queues among the members v. A client that is not in the list
 \* gets nothing; one that is there twice has its first place.
 AverageShare(v, p, n) ==
-    LET places == IF DedupIds THEN {Id(r) : r \in v} ELSE v
-        place(x) == IF DedupIds THEN x ELSE Id(x)
+    LET places == IF DedupIds THEN {Id(r) : r \in v} ELSE v       \* (an id is its own id)
         count == Cardinality(places)
-        index == Cardinality({x \in places : place(x) < Id(p)})
+        index == Cardinality({x \in places : Id(x) < Id(p)})
         rest  == n % count
         big   == index < rest
-        size  == IF n <= count THEN 1 ELSE n \div count + (IF big THEN 1 ELSE 0)
+        size  == n \div count + (IF big THEN 1 ELSE 0)
         start == IF big THEN index * size ELSE index * size + rest
     IN  IF \A r \in v : Id(r) # Id(p) THEN {}
         ELSE {q \in 1..n : start < q /\ q <= start + size}
 \* All of them, computed once.
 Shares == [v \in (SUBSET Process) \ {{}} |-> [p \in Process |-> [n \in Queue |-> AverageShare(v, p, n)]]]
-\* What p believes to be its share; before it has read a list it keeps what it has.
-InShare(p, q) == IF view[p] = {} THEN own[p][q] = "yes" ELSE q \in Shares[view[p]][p][route[p]]
+\* What p believes to be its share: nothing before it has read a list.
+InShare(p, q) == view[p] # {} /\ q \in Shares[view[p]][p][route[p]]
 
 Init ==
     /\ alive = [p \in Process |-> "up"]
@@ -226,7 +225,7 @@ Start(q, asked) == IF asked /\ committed[q] # None THEN committed[q]
                    ELSE IF StartAtLast THEN length[q] ELSE 0
 AcquireQueue(p, q, asked) ==                                                             \* acquire_queue
     /\ alive[p] = "up"
-    /\ own[p][q] = "no" /\ view[p] # {} /\ InShare(p, q)
+    /\ own[p][q] = "no" /\ InShare(p, q)
     /\ Orderly => trust[p][q]
     /\ asked \/ (~QueryErrorKnown /\ Fault("QueryError"))
     /\ own' = [own EXCEPT ![p][q] = "yes"]
@@ -300,7 +299,7 @@ LockQueue(p, q, answered) ==                                                    
                    /\ LockGrace /\ HomeOf(q) \in restarted => \A r \in Process : r # p => ~trust[r][q]
     IN  /\ Orderly
         /\ alive[p] = "up"
-        /\ own[p][q] # "no" \/ (view[p] # {} /\ InShare(p, q))
+        /\ own[p][q] # "no" \/ InShare(p, q)
         /\ answered \/ (granted /\ Fault("LoseAnswer"))
         /\ loan' = IF granted THEN [loan EXCEPT ![q] = Id(p)] ELSE loan
         /\ trust' = IF answered THEN [trust EXCEPT ![p][q] = granted] ELSE trust
@@ -484,7 +483,7 @@ TypeOK ==
             /\ own[p][q] # "no" \/ trust[p][q] => Live(p)
     /\ \A b \in Broker : members[b] \subseteq Process
     /\ \A q \in Queue : committed[q] \in Known /\ saved[q] \in Known /\ (loan[q] = None \/ loan[q] \in Ids)
-    /\ Cardinality(net) <= MaxNet
+    /\ Cardinality(net) <= MaxNet /\ faults <= MaxFaults
 
 \* Every message of q below o, from where the group began, was consumed.
 ConsumedTo(q, o) == begin[q] # None => begin[q]..(o - 1) \subseteq done[q]
@@ -522,60 +521,6 @@ OneTableWhenViewsFresh ==
 
 \* A committed offset falls only by an explicit reset.
 CommittedOffsetMonotone == [][\A q \in Queue : committed'[q] < committed[q] => resets' > resets]_vars
-
-\* Double entry: whatever changes, changes for a reason that stands elsewhere in the state. These say nothing
-\* new; they are here so that no guard of an action can be lost unnoticed.
-Faulty == faults' = faults + 1
-ClientsHaveCauses == [][<<clientVars, members>>' # <<clientVars, members>> => \A p \in Process :
-    /\ alive[p] \in {"dead", "left"} => alive'[p] = alive[p]
-    /\ alive[p] = "paused" => alive'[p] \in {"paused", "up", "dead"}
-    /\ alive'[p] # alive[p] => Faulty \/ (alive[p] = "paused" /\ alive'[p] = "up")
-    /\ alive[p] # "up" /\ alive'[p] = alive[p] =>
-        /\ view'[p] = view[p] /\ own'[p] = own[p] /\ next'[p] = next[p] /\ cached'[p] = cached[p] /\ memory'[p] = memory[p]
-        /\ running'[p] = running[p] \/ alive[p] = "left"
-    /\ view'[p] # view[p] => (view'[p] = {} /\ alive'[p] # "up") \/ \E b \in Broker : view'[p] = members[b] /\ view'[p] # {}
-    /\ route'[p] # route[p] => route'[p] = listed /\ alive[p] = "up"
-    /\ listed' # listed => Faulty
-    /\ \A b \in Broker :
-        /\ p \in members'[b] \ members[b] => alive[p] = "up"
-        /\ p \in members[b] \ members'[b] => alive[p] # "up" \/ Faulty]_vars
-QueuesHaveCauses == [][<<own, next, cached, running, memory>>' # <<own, next, cached, running, memory>> => \A p \in Process, q \in Queue :
-    /\ own[p][q] = "no" /\ own'[p][q] # "no" => /\ InShare(p, q) /\ view[p] # {} /\ own'[p][q] = "yes" /\ (Orderly => trust[p][q])
-                                               /\ (next'[p][q] = committed[q] \/ committed[q] = None \/ Faulty)
-                                               /\ begin'[q] # None
-    /\ own[p][q] = "yes" /\ own'[p][q] # "yes" => ~InShare(p, q) \/ alive'[p] # "up"
-    /\ own[p][q] = "dropped" => own'[p][q] \in {"dropped", "no"} /\ (own'[p][q] = "no" => running[p][q] = {} \/ alive'[p] # "up")
-    /\ own'[p][q] = "no" => cached'[p][q] = {} /\ (running'[p][q] = {} \/ alive'[p] = "left") /\ memory'[p][q] = None /\ next'[p][q] = 0
-    /\ running'[p][q] \subseteq running[p][q] \/ alive[p] = "up"
-    /\ own[p][q] = "yes" /\ own'[p][q] = "yes" =>
-        /\ next'[p][q] # next[p][q] => next'[p][q] > next[p][q] /\ next'[p][q] <= length[q] /\ cached'[p][q] = cached[p][q] \cup next[p][q]..(next'[p][q] - 1)
-        /\ \A o \in cached[p][q] \ cached'[p][q] : o \in running[p][q] /\ o \in done'[q] /\ o \notin running'[p][q]
-                                                 /\ memory'[p][q] >= IF cached'[p][q] = {} THEN next[p][q] ELSE Least(cached'[p][q])
-        /\ \A o \in running'[p][q] \ running[p][q] : o \in cached[p][q] /\ (Orderly => trust[p][q])
-        /\ memory'[p][q] # memory[p][q] => running'[p][q] # running[p][q] /\ memory'[p][q] > memory[p][q]]_vars
-OffsetsHaveCauses == [][<<offsetVars, length, begin, resets>>' # <<offsetVars, length, begin, resets>> =>
-    /\ \A c \in net' \ net : \E p \in Process : alive[p] = "up" /\ own[p][c.queue] = "yes" /\ memory[p][c.queue] = c.offset
-    /\ \A c \in net \ net' : Faulty \/ committed'[c.queue] = (IF MonotoneCommit THEN Max(committed[c.queue], c.offset) ELSE c.offset)
-    /\ Cardinality(net \ net') <= 1 \/ Faulty
-    /\ \A q \in Queue :
-        /\ committed'[q] # committed[q] => Faulty \/ (committed[q] = None /\ CommitStart) \/ \E c \in net \ net' : c.queue = q
-        /\ saved'[q] # saved[q] => saved'[q] = committed'[q]
-        /\ DurableCommit /\ committed'[q] # committed[q] => saved'[q] = committed'[q]
-        /\ begin'[q] # begin[q] => begin[q] = None \/ resets' > resets
-        /\ resets' > resets => Faulty /\ committed' # committed
-        /\ resets' > resets /\ committed'[q] # committed[q] => begin'[q] <= committed'[q] /\ committed'[q] <= length[q] /\ \A p \in Process : own[p][q] = "no"
-        /\ length'[q] <= Messages
-        /\ length'[q] \in {length[q], length[q] + 1}]_vars
-LoansHaveCauses == [][lockVars' # lockVars =>
-    /\ \A p \in Process, q \in Queue :
-        /\ trust'[p][q] /\ ~trust[p][q] => Orderly /\ alive[p] = "up" /\ loan'[q] = Id(p) /\ (own[p][q] # "no" \/ InShare(p, q))
-        /\ trust[p][q] /\ ~trust'[p][q] => running[p][q] = {} \/ ~ListenerBounded \/ alive'[p] # alive[p] \/ loan[q] # Id(p)
-    /\ \A q \in Queue : loan'[q] # loan[q] =>
-        IF loan'[q] # None THEN loan[q] = None /\ \E p \in Process : alive[p] = "up" /\ Id(p) = loan'[q]
-        ELSE \/ Faulty \/ [id |-> loan[q], queue |-> q] \in unlocks
-             \/ \A p \in Process : Id(p) = loan[q] => ~trust'[p][q]
-    /\ \A u \in unlocks' \ unlocks : \E p \in Process : Id(p) = u.id /\ own[p][u.queue] # "no" /\ own'[p][u.queue] = "no"
-    /\ restarted' # restarted => Faulty]_vars
 
 ------------------------------------------------------------------------------
 \* Liveness: faults are finite.

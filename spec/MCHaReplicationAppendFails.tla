@@ -1,0 +1,36 @@
+--------------------- MODULE MCHaReplicationAppendFails ---------------------
+(***************************************************************************)
+(* HaReplication with a slave whose append fails (its disk is full). 4.9.8 *)
+(* does not look at the result: it takes the piece for done and reads the  *)
+(* next one. Behind its own end that does no harm, because the next piece  *)
+(* does not fit and the slave closes the connection. An empty slave takes  *)
+(* any piece, so it puts the next one in the place of the one that failed. *)
+(***************************************************************************)
+EXTENDS MCHaReplication
+
+CONSTANT FailureCloses   \* the repair: a slave that cannot append closes the connection
+
+\* Which slaves it may strike.
+MayStrike(s) == TRUE
+NotEmpty(s)  == End(s) # 0
+
+\* A slave: it cannot write the piece that it has read.                                  (environment)
+SlaveAppendFails(s) ==
+    /\ Fault("SlaveAppendFails")
+    /\ MayStrike(s)
+    /\ ServingSlave(s) /\ Linked(s)
+    /\ link[s].down # <<>>
+    /\ Head(link[s].down).body # <<>>
+    /\ End(s) = 0 \/ End(s) = Head(link[s].down).from
+    /\ link' = IF FailureCloses THEN Closed(s) ELSE [link EXCEPT ![s].down = Tail(@)]
+    /\ faults' = faults + 1
+    /\ UNCHANGED <<nodeVars, dead, pushMax, putVars, leader, promoted, lostPower, emptied, retired, falseAcks>>
+
+FailingNext == Next \/ \E s \in Node : SlaveAppendFails(s)
+FailingSpec == Init /\ [][FailingNext]_vars
+\* What failed last is noticed by the next heartbeat.
+FairFailingSpec == FailingSpec /\ Fairness /\ \A s \in Node : WF_vars(MasterHeartbeat(s))
+
+\* No slave closes a connection because of what it reads from it. (Expected to be violated.)
+NeverRefused == [][\A s \in Node : link[s] # NoLink /\ link'[s] = NoLink => Faulty]_vars
+==============================================================================
