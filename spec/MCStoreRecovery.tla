@@ -20,4 +20,7 @@ Never2(a, b) == FALSE
 StampsStand == {ckpt}
 
 Alike == Permutations(Queue)
+
+\* Behind the end of a queue of the repaired store that serves nothing waits to be flushed.
+TailsStay == mode = "serving" /\ ZeroTailOnTruncate => \A q \in Queue : \A i \in UnitNumber : ends[q] <= i => unitDisk[q][i] = unit[q][i]
 =============================================================================
