@@ -72,15 +72,13 @@ def stray_file(disk: SimulatedDisk, setting: Setting, where: str) -> str | None:
     return path
 
 
-def lose_derived(disk: SimulatedDisk, setting: Setting, what: str) -> None:
+def lose_derived(disk: SimulatedDisk, what: str) -> None:
     """Takes away what can be built again from the log."""
     contents = disk.contents()
     if what.startswith("index"):
         gone = [path for path in contents if path.startswith("index/")]
         if what == "index file":
-            # A store cannot miss it if the file before it ends with the same key of the same message.
-            ends = [raw.last_index_entry(contents[path], setting.index_slots) for path in gone[-2:]]
-            gone = gone[-1:] if len(set(ends)) == len(ends) else []
+            gone = gone[-1:]
     else:
         directories = raw.queue_directories(contents)
         gone = [path for path in contents if path.rpartition("/")[0] in directories]

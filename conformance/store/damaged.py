@@ -34,7 +34,7 @@ def start_damaged(
     if step.lost == "checkpoint":
         copy.take_away(damage.CHECKPOINT)
     elif step.lost:
-        damage.lose_derived(copy, setting, step.lost)
+        damage.lose_derived(copy, step.lost)
     before = copy.contents()
     store = engine.open_store(copy, replace(setting, cut_damage=step.cut))
     try:

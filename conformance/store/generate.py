@@ -188,7 +188,7 @@ def damage_record(choose: Choose) -> h.DamageRecord:
     return h.DamageRecord(choose(30), byte, LOST[choose(len(LOST))], cut=choose(3) == 2)
 
 
-LOSABLE: Final[tuple[h.Losable, ...]] = ("queues", "one queue", "index")
+LOSABLE: Final[tuple[h.Losable, ...]] = ("queues", "one queue", "index", "index file")
 LOST: Final[tuple[h.Lost, ...]] = ("", "queues", "index", "checkpoint", "file")
 
 Make = Callable[[Choose], h.Step]

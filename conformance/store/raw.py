@@ -116,12 +116,6 @@ def index_pairs(contents: Mapping[str, bytes], slots: int) -> set[tuple[int, int
     return found
 
 
-def last_index_entry(data: bytes, slots: int) -> bytes:
-    """Hash and record of the last entry of an index file."""
-    at = 40 + 4 * slots + 20 * (int.from_bytes(data[36:40], "big") - 1)
-    return data[at : at + 12]
-
-
 def is_indexed(pairs: set[tuple[int, int]], record: Record) -> bool:
     hashes = (abs(java_hash(f"{record.topic}#{key}")) for key in record.keys)
     return all((value & 0x7FFFFFFF, record.physical_offset) in pairs for value in hashes)

@@ -607,7 +607,7 @@ class Runner:
                     self.disk = self.disk.after_process_crash()
                     self.disk.take_away(path)
             case h.LoseDerived(what):
-                damage.lose_derived(self.disk, self.setting, what)
+                damage.lose_derived(self.disk, what)
                 self._foreign = {path: data for path, data in self._foreign.items() if self.disk.exists(path)}
 
     def _damage_config(self, step: h.DamageConfig) -> None:

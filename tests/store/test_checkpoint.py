@@ -19,6 +19,7 @@ from refmq.store.checkpoint import (
     write_checkpoint,
 )
 from refmq.store.file_sequence import DirectoryNames
+from refmq.store.index_file import IndexEnd
 from tests.store.helpers import new_disk, run
 
 int64 = st.integers(-(2**63), 2**63 - 1)
@@ -28,7 +29,7 @@ durables = st.builds(
     int64.map(PhysicalOffset),
     int64.map(PhysicalOffset),
     int64,
-    int64,
+    st.builds(IndexEnd, int64, int64, int64),
     st.booleans(),
 )
 times = int64.map(TimestampMs)
@@ -44,7 +45,7 @@ def test_decoding_what_was_encoded_gives_it_back(checkpoint: Checkpoint) -> None
     assert not any(data[24:64]), "5.x keeps numbers there"
 
 
-@given(checkpoints, durables, st.integers(0, 147), st.integers(1, 255))
+@given(checkpoints, durables, st.integers(0, 163), st.integers(1, 255))
 def test_a_block_that_was_changed_by_one_byte_is_not_believed(
     checkpoint: Checkpoint, durable: Durable, at: int, change: int
 ) -> None:

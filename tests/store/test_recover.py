@@ -342,3 +342,28 @@ def test_a_stop_that_fails_is_not_clean_and_gives_the_lock_back() -> None:
     again, _ = restarted(disk)
     assert bodies(again) == ALL[:5]
     assert again.put(message(), at(9000)).status is PutStatus.PUT_OK
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2, 3])
+def test_index_files_of_java_may_be_kept_and_hold_whole_messages(lost: int) -> None:
+    """Seven keys of a file, three of a message: most files end within a message, and the last ones are missing."""
+    disk = new_disk()
+    store = started(disk)
+    for number in range(8):
+        put(store, message(body=b"%d" % number, keys=f"a{number} b{number}", unique=f"U{number}"), at(number))
+    run(store.stop(NOW))
+    contents = disk.contents()
+    contents["checkpoint"] = encode_checkpoint(Checkpoint(at(10**9), at(10**9), at(10**9)))
+    files = sorted(name for name in contents if name.startswith("index/"))
+    assert len(files) == 4
+    for name in files[len(files) - lost :]:
+        del contents[name]
+    changed = new_disk()
+    changed.put_contents(contents)
+    store, _ = restarted(changed, replace(SMALL, rebuild_index=False))
+    for key in (f"{kind}{number}" for kind in "abU" for number in range(8)):
+        found = store.query_by_key("TopicA", key, 9, TimestampMs(0), TimestampMs(2**62))
+        assert len(found.records) == 1, key
+    if lost < 3:
+        kept = changed.contents()
+        assert [kept[name] for name in files[: 2 - lost]] == [contents[name] for name in files[: 2 - lost]]

@@ -12,9 +12,11 @@
     112     8     i64   index to         ... up to which every record has its durable index entries
     120     8     i64   queue sum        sum of the ends of all queues at that moment, in units
     128     8     i64   index last       physical offset of the newest index entry below `index to`; -1 without one
-    136     8     i64   is clean         1: written by a clean stop, nothing was changed since
-    144     4     u32   crc              CRC-32 of bytes 64 .. 144
-    148     3948  -     zero
+    136     8     i64   index file       name of the file that has this entry, which is a number; 0 without one
+    144     8     i64   index count      entries in this file at that moment
+    152     8     i64   is clean         1: written by a clean stop, nothing was changed since
+    160     4     u32   crc              CRC-32 of bytes 64 .. 160
+    164     3932  -     zero
 
 Java's recovery believes the three stamps. Ours believes the block, if it is whole and its copy of the stamps is
 what stands in front: otherwise Java has written since, or somebody else, and the whole log is scanned.
@@ -32,6 +34,7 @@ from zlib import crc32
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.store.file_sequence import DirectoryNames
+from refmq.store.index_file import IndexEnd
 
 CHECKPOINT_FILE: Final = "checkpoint"
 CHECKPOINT_TEMPORARY: Final = "checkpoint.tmp"
@@ -41,10 +44,10 @@ SLACK_MS: Final = 3000
 
 _MAGIC: Final = b"refmqCP1"
 _STAMPS = struct.Struct(">qqq")
-_BLOCK = struct.Struct(">8s9q")
+_BLOCK = struct.Struct(">8s11q")
 _BLOCK_AT: Final = 64
 _CRC_AT: Final = _BLOCK_AT + _BLOCK.size
-assert _CRC_AT == 144
+assert _CRC_AT == 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ class Durable:
     queues_to: PhysicalOffset
     index_to: PhysicalOffset
     queue_sum: int
-    index_last: int
+    index_end: IndexEnd
     is_clean: bool = False
 
 
@@ -89,7 +92,9 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
             durable.queues_to,
             durable.index_to,
             durable.queue_sum,
-            durable.index_last,
+            durable.index_end.last,
+            durable.index_end.file,
+            durable.index_end.count,
             int(durable.is_clean),
         )
         data[_CRC_AT : _CRC_AT + 4] = crc32(data[_BLOCK_AT:_CRC_AT]).to_bytes(4, "big")
@@ -104,13 +109,13 @@ def decode_checkpoint(data: bytes) -> Checkpoint:
     crc = int.from_bytes(data[_CRC_AT : _CRC_AT + 4], "big")
     durable = None
     if magic == _MAGIC and crc == crc32(data[_BLOCK_AT:_CRC_AT]) and numbers[:3] == [log_ms, queue_ms, index_ms]:
-        log_to, queues_to, index_to, queue_sum, index_last, is_clean = numbers[3:]
+        log_to, queues_to, index_to, queue_sum, last, file, count, is_clean = numbers[3:]
         durable = Durable(
             log_to=PhysicalOffset(log_to),
             queues_to=PhysicalOffset(queues_to),
             index_to=PhysicalOffset(index_to),
             queue_sum=queue_sum,
-            index_last=index_last,
+            index_end=IndexEnd(last, file, count),
             is_clean=is_clean == 1,
         )
     return Checkpoint(TimestampMs(log_ms), TimestampMs(queue_ms), TimestampMs(index_ms), durable)

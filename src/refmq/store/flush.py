@@ -22,6 +22,7 @@ from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
 from refmq.store.commit_log import PAGE_BYTES
 from refmq.store.config import StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
+from refmq.store.index_file import IndexEnd
 from refmq.store.parts import Parts
 
 
@@ -110,8 +111,8 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
     None when a message is half indexed (the disk was full): there is nothing to be sure of then.
     """
     dispatched_to, queue_sum, queue_ms = parts.dispatched_to, parts.queue_sum, parts.dispatched_ms
-    index_last = parts.index.last_physical if parts.index is not None else -1
-    if index_last >= dispatched_to:
+    index_end = parts.index.end if parts.index is not None else IndexEnd()
+    if index_end.last >= dispatched_to:
         return None
     index_ms, queue_ms = _stamps_for_java(parts, queue_ms)
     log_to = await flush_log(parts)
@@ -120,7 +121,7 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
     await flush_index(parts)
     await parts.names.flush_all()
     assert log_to >= dispatched_to, "a queue is never ahead of its log"
-    durable = Durable(log_to, dispatched_to, dispatched_to, queue_sum, index_last, is_clean)
+    durable = Durable(log_to, dispatched_to, dispatched_to, queue_sum, index_end, is_clean)
     checkpoint = Checkpoint(log_ms, queue_ms, index_ms, durable)
     await write_checkpoint_file(parts.disk, parts.names, checkpoint)
     if parts.emit is not None:

@@ -16,7 +16,7 @@ from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.store.config import StoreConfig
 from refmq.store.file_sequence import DirectoryNames, create_file
-from refmq.store.index_file import IndexFile, key_hash
+from refmq.store.index_file import IndexEnd, IndexFile, key_hash
 
 INDEX_DIRECTORY: Final = "index"
 NAME_DIGITS: Final = 17
@@ -93,6 +93,11 @@ class Index:
         self._names.changed(INDEX_DIRECTORY)
         self.files.remove(file)
 
+    def remove_behind(self, end: IndexEnd) -> None:
+        """Removes the files behind the one with what was the newest entry once; all of them if there was none."""
+        while self.files and int(self.files[-1].name) != end.file:
+            self.remove(self.files[-1])
+
     def remove_expired_files(self, log_min: PhysicalOffset) -> int:
         """Removes the oldest files whose records are all gone, never the last file."""
         removed = 0
@@ -108,12 +113,23 @@ class Index:
     # --- entries ---------------------------------------------------------------------------------------------------
 
     @property
-    def last_physical(self) -> int:
-        """The physical offset of the newest entry; -1 without one."""
+    def end(self) -> IndexEnd:
         for file in reversed(self.files):
             if file.count:
-                return file.header.end_physical
-        return -1
+                return IndexEnd(file.header.end_physical, int(file.name), file.count)
+        return IndexEnd()
+
+    def has(self, end: IndexEnd) -> bool:
+        """Whether what was the newest entry once is still in its place."""
+        if not end.count:
+            return True
+        file = next((file for file in self.files if int(file.name) == end.file), None)
+        return file is not None and end.count < file.entries and file.entry(end.count).physical_offset == end.last
+
+    @property
+    def last_physical(self) -> int:
+        """The physical offset of the newest entry; -1 without one."""
+        return self.end.last
 
     @property
     def last_ms(self) -> TimestampMs:

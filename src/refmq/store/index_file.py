@@ -73,6 +73,15 @@ class IndexEntry:
     previous: int
 
 
+@dataclass(frozen=True, slots=True)
+class IndexEnd:
+    """Where an index ends: the record of the newest entry, the name of its file as a number, and its place there."""
+
+    last: int = -1
+    file: int = 0
+    count: int = 0
+
+
 def key_hash(topic: str, key: str) -> int:
     """The hash of a key as the index stores it: Java's `abs`, with 0 for the number that has no positive twin."""
     value = abs(string_hash(f"{topic}#{key}"))
@@ -167,26 +176,6 @@ class IndexFile:
             count = min(ENTRIES_READ, self.entries - number)
             yield from _ENTRY.iter_unpack(self.file.read(self._entry_at(number), count * ENTRY_BYTES))
             number += count
-
-    def sound_entries(self, physical_to: int, lowest: int = 0) -> tuple[int, int]:
-        """How many entries from the first on are sound and name records from `lowest` on and below `physical_to`, and
-        the last one's record.
-
-        A crash leaves any mixture of old and new pages behind the entries that were durable. An entry whose second half
-        was lost looks like one of record 0; that it does not lead on to the entry before it in its slot gives it away.
-        """
-        count, last, slots = 0, -1, self.slots
-        newest = array("i", bytes(SLOT_BYTES * slots))
-        for hashed, physical_offset, seconds, previous in self.walk():
-            place = hashed % slots
-            if hashed < 0 or seconds < 0 or previous != newest[place] or not lowest <= physical_offset < physical_to:
-                break
-            if not (hashed or physical_offset or seconds or previous):
-                break  # never written
-            count += 1
-            newest[place] = count
-            last = lowest = physical_offset
-        return count, last
 
     def keep(self, count: int, end_ms: int) -> None:
         """Cuts the file after `count` entries: slots and header are made anew from the entries that stay."""

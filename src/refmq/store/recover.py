@@ -30,7 +30,6 @@ from refmq.errors import CorruptRecord, DamagedLog
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
-from refmq.protocol.record import RECORD_BYTES_MIN
 from refmq.store.api import RecoveryReport
 from refmq.store.checkpoint import (
     CHECKPOINT_TEMPORARY,
@@ -43,11 +42,11 @@ from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import OnDamage
 from refmq.store.consume_queue import QUEUE_DIRECTORY, ConsumeQueue
 from refmq.store.consume_queue_ext import EXT_DIRECTORY
-from refmq.store.dispatch import dispatch_up_to, read_record
+from refmq.store.dispatch import dispatch_up_to
 from refmq.store.file_sequence import CREATING
 from refmq.store.flush import flush_log, write_checkpoint
 from refmq.store.index import Index
-from refmq.store.index_file import IndexEntry, key_hash
+from refmq.store.index_file import IndexEnd, IndexFile
 from refmq.store.parts import Parts
 from refmq.store.scan import SCAN_CHUNK_BYTES, ScanResult, find_next_record, scan_log
 
@@ -73,8 +72,6 @@ class _Plan:
     bytes_cut: int = 0
     dispatched: int = 0
     queue_ends: dict[tuple[str, int], int] = field(default_factory=dict)
-    index_kept: tuple[int, int] | None = None
-    """Files of the index that stay, and entries in the last of them."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -197,7 +194,7 @@ def _still_true(plan: _Plan) -> Checkpoint:
             return Checkpoint(log_ms=plan.checkpoint.log_ms)
         # Up to where the log was durable is still known, and more exactly than by a time stamp.
         log_to = PhysicalOffset(min(before.log_to, plan.scan.valid_to))
-        nothing_else = Durable(log_to, PhysicalOffset(0), PhysicalOffset(0), queue_sum=0, index_last=-1)
+        nothing_else = Durable(log_to, PhysicalOffset(0), PhysicalOffset(0), queue_sum=0, index_end=IndexEnd())
         return Checkpoint(log_ms=plan.checkpoint.log_ms, durable=nothing_else)
     return replace(plan.checkpoint, durable=replace(plan.durable, is_clean=False))
 
@@ -248,62 +245,9 @@ def _contradiction(parts: Parts, plan: _Plan) -> str:
         return "the queues are not those of the checkpoint"
     if not all(parts.queues[key].has_ext_of(end, parts.log.log_min) for key, end in plan.queue_ends.items()):
         return "the extension of a queue is not what its units say"
-    if parts.index is not None:
-        plan.index_kept = _sound_index(parts, parts.index, durable)
-        if plan.index_kept is None:
-            return "the index is not that of the checkpoint"
+    if parts.index is not None and not parts.index.has(durable.index_end):
+        return "the index is not that of the checkpoint"
     return ""
-
-
-def _sound_index(parts: Parts, index: Index, durable: Durable) -> tuple[int, int] | None:
-    """How many files of the index stay, and how many entries of the last of them. None: it is not what it was.
-
-    Only the file that was the last one at the checkpoint can be half durable; those before it are full and flushed.
-    """
-    if durable.is_clean and index.last_physical == durable.index_last and all(file.count for file in index.files):
-        count = index.files[-1].count if index.files else 0
-        if not count or _may_be_last(parts, index.files[-1].entry(count), durable):
-            return len(index.files), count
-    for count in range(len(index.files), 0, -1):
-        file = index.files[count - 1]
-        # Half an entry can look like one of an old record with the same key; but no file goes back in the log.
-        lowest = max((earlier.header.end_physical for earlier in index.files[: count - 1]), default=0)
-        entries, last = file.sound_entries(durable.index_to, lowest)
-        while entries and not _may_be_last(parts, file.entry(entries), durable):
-            entries -= 1
-            last = file.entry(entries).physical_offset if entries else -1
-        if entries:
-            return (count, entries) if last == durable.index_last else None
-    return (0, 0) if durable.index_last < 0 else None
-
-
-def _may_be_last(parts: Parts, entry: IndexEntry, durable: Durable) -> bool:
-    """Whether an entry can be the last whole one.
-
-    In half an entry zeros stand behind the hash, and name the record at 0. That has another key, or has expired, and
-    then the checkpoint says whether it was the last. And the keys of one record may stand in several files, of which
-    the last is lost.
-    """
-    if entry.physical_offset < parts.log.files.begin:
-        return entry.physical_offset == durable.index_last
-    return _is_last_entry_of_record(parts, entry)
-
-
-def _is_last_entry_of_record(parts: Parts, entry: IndexEntry) -> bool:
-    """Whether the last key of the record that an index entry names has its hash."""
-    files, position = parts.log.files, entry.physical_offset
-    base = files.base_of(position)
-    left = base + files.file_bytes - position
-    if left < RECORD_BYTES_MIN or not files.holds(position) or files.file(base).size_bytes != files.file_bytes:
-        return False
-    size = int.from_bytes(files.read(position, 4), "big")
-    if not RECORD_BYTES_MIN <= size <= left:
-        return False  # half an offset names any place
-    try:
-        record = read_record(files.read(position, size), 0, position, parts.delay)
-    except CorruptRecord:
-        return False
-    return bool(record.keys) and key_hash(record.topic, record.keys[-1]) == entry.key_hash
 
 
 def _refuse_damage(parts: Parts, plan: _Plan) -> None:
@@ -399,18 +343,35 @@ def _truncate_index(parts: Parts, plan: _Plan) -> None:
             is_flushed = plan.was_clean or file.header.end_ms <= plan.checkpoint.index_ms
             if not (keep_foreign and is_flushed and file.count and file.header.end_physical < plan.scan.valid_to):
                 index.remove(file)
+        _cut_last_indexed(parts, index)
         return
-    assert plan.index_kept is not None
-    files, entries = plan.index_kept
-    for file in index.files[files:]:
-        index.remove(file)
-    if files and (index.files[-1].count != entries or not plan.durable.is_clean):
-        last = index.files[-1].entry(entries)
-        record = parts.log.record_at(last.physical_offset)
-        end_ms = index.files[-1].header.begin_ms + 1000 * last.seconds
-        if record is not None:
-            end_ms = parts.log.store_time(last.physical_offset, len(record))
-        index.files[-1].keep(entries, end_ms)
+    end = plan.durable.index_end
+    index.remove_behind(end)
+    if index.files and (index.files[-1].count != end.count or not plan.durable.is_clean):
+        _cut_index_file(parts, index.files[-1], end.count)
+
+
+def _cut_last_indexed(parts: Parts, index: Index) -> None:
+    """Takes the newest record out of an index that nobody vouches for: the file with its other keys may be missing. It
+    is indexed again, if the log still has it."""
+    last = index.last_physical
+    while index.files and last == index.last_physical >= parts.log.log_min:
+        file, count = index.files[-1], index.files[-1].count
+        while count and file.entry(count).physical_offset == last:
+            count -= 1
+        if count:
+            _cut_index_file(parts, file, count)
+        else:
+            index.remove(file)
+
+
+def _cut_index_file(parts: Parts, file: IndexFile, count: int) -> None:
+    last = file.entry(count)
+    record = parts.log.record_at(last.physical_offset)
+    end_ms = file.header.begin_ms + 1000 * last.seconds
+    if record is not None:
+        end_ms = parts.log.store_time(last.physical_offset, len(record))
+    file.keep(count, end_ms)
 
 
 def _catch_up(parts: Parts, plan: _Plan) -> None:
