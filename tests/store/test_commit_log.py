@@ -6,6 +6,7 @@ import pytest
 
 from refmq.errors import UsageError
 from refmq.model.ids import PhysicalOffset
+from refmq.protocol.record import BLANK_MAGIC
 from refmq.sim.choice import mildest
 from refmq.store import FlushMode, LogPiece, ReferenceStore
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, put_many, run, started
@@ -153,6 +154,24 @@ def test_a_slave_writes_a_record_when_all_of_it_has_come() -> None:
     assert (slave.log_max, slave.received_to) == (size, size + 5)
     slave.append_log(LogPiece(PhysicalOffset(size + 5), data.data[size + 5 :]))
     assert slave.log_max == slave.received_to == store.log_max
+
+
+def test_a_blank_record_ends_with_its_file_whatever_size_it_says() -> None:
+    """A slave that took a wrong size for the end of the blank would dispatch behind what it has."""
+    store = started(new_disk())
+    put_many(store, 60)
+    first = store.read_log(PhysicalOffset(0), 10**6)
+    assert first is not None
+    blank_at = first.data.rindex(BLANK_MAGIC.to_bytes(4, "big")) - 4
+    lying = first.data[:blank_at] + (8).to_bytes(4, "big") + first.data[blank_at + 4 :]
+    slave = ReferenceStore(new_disk(), replace(SMALL, is_slave=True))
+    run(slave.start(NOW))
+    slave.append_log(LogPiece(PhysicalOffset(0), lying[: blank_at + 20]))
+    assert (slave.log_max, slave.received_to) == (blank_at, blank_at + 20)
+    run(slave.flush())
+    assert len(slave.dispatch(1000)) == len(bodies(slave))
+    slave.append_log(LogPiece(PhysicalOffset(blank_at + 20), lying[blank_at + 20 :]))
+    assert slave.log_max == slave.received_to == 4096
 
 
 def test_a_slave_flushes_the_first_file_before_it_begins_the_second() -> None:

@@ -187,11 +187,14 @@ class CommitLog:
         self._begun = self._begun[whole:]
 
     def _begun_size_at(self, at: int) -> int:
-        """How long the record will be that begins there. What is no record is passed on as it is."""
+        """How long the record will be that begins there; a blank one ends with its file. What is no record is passed on
+        as it is."""
         room = self.files.room - at
         if len(self._begun) - at < _SIZE_AND_MAGIC.size:
             return min(_SIZE_AND_MAGIC.size, room)
-        size, _ = _SIZE_AND_MAGIC.unpack_from(self._begun, at)
+        size, magic = _SIZE_AND_MAGIC.unpack_from(self._begun, at)
+        if magic == BLANK_MAGIC:
+            return room
         return size if 0 < size <= room else len(self._begun) - at
 
     def forget_begun(self) -> None:

@@ -231,8 +231,7 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
         while count < count_max and at + 8 <= len(data):
             size = int.from_bytes(data[at : at + 4], "big", signed=True)
             if int.from_bytes(data[at + 4 : at + 8], "big") == BLANK_MAGIC:
-                if log.next_file(position) <= bound:  # otherwise a slave has got the begin of the blank only
-                    parts.dispatched_to = PhysicalOffset(log.next_file(position))
+                parts.dispatched_to = PhysicalOffset(log.next_file(position))
                 break
             if size < RECORD_BYTES_MIN:
                 raise CorruptRecord("total size", position + at, f"at least {RECORD_BYTES_MIN}", size)
@@ -277,8 +276,6 @@ def take_over_offsets(parts: Parts) -> PhysicalOffset:
     while position < log.readable:
         head = log.read_up_to(position, 8)
         if len(head) == 8 and int.from_bytes(head[4:], "big") == BLANK_MAGIC:
-            if log.next_file(position) > log.readable:
-                break
             position = log.next_file(position)
             continue
         data = log.record_at(position)
