@@ -47,8 +47,8 @@ class FlushRules:
         self.commit_ms = now_ms
         return True
 
-    def flushes(self, now_ms: int, flushed: int, written: int) -> bool:
-        """Whether the log is flushed now."""
+    def flushes(self, now_ms: int, flushed: int, written: int, *, has_deleted: bool) -> bool:
+        """Whether the log is flushed now. A deleted topic is one more reason to make everything durable."""
         by_log = False
         if _is_over(LOG_MS, self.log_ms, now_ms):
             self.log_ms = now_ms
@@ -57,9 +57,9 @@ class FlushRules:
                 self.log_thorough_ms = now_ms
                 by_log = True
         self.by_queues = self.by_queue_pages = False
-        if _is_over(QUEUE_MS, self.queue_ms, now_ms):
+        if has_deleted or _is_over(QUEUE_MS, self.queue_ms, now_ms):
             self.queue_ms = now_ms
-            self.by_queues = _is_over(QUEUE_THOROUGH_MS, self.queue_thorough_ms, now_ms)
+            self.by_queues = has_deleted or _is_over(QUEUE_THOROUGH_MS, self.queue_thorough_ms, now_ms)
             self.by_queue_pages = not self.by_queues
             if self.by_queues:
                 self.queue_thorough_ms = now_ms

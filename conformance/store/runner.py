@@ -270,14 +270,14 @@ class Runner:
             return
         if self.setting.sync_flush and store.flushed_to != store.log_max:
             self._see(seen.Failed("maintain", f"{store.flushed_to} of {store.log_max} is flushed, and nobody waits"))
+        has_deleted, self._has_deleted = self._has_deleted, False
         if self.setting.sync_flush:
-            rules.flushes(self.now_ms, 0, 0)
+            rules.flushes(self.now_ms, 0, 0, has_deleted=has_deleted)
             return
         if self.setting.transient_pool and rules.commits(self.now_ms) and store.log_max < self._appended_to:
             self._see(seen.Failed("maintain", f"only {store.log_max} of {self._appended_to} left the transient pool"))
-        is_due = rules.flushes(self.now_ms, flushed, store.log_max)
-        expected = store.log_max if is_due or self._has_deleted else flushed
-        self._has_deleted = False
+        is_due = rules.flushes(self.now_ms, flushed, store.log_max, has_deleted=has_deleted)
+        expected = store.log_max if is_due else flushed
         if store.flushed_to != expected:
             self._see(seen.Failed("maintain", f"the log is flushed to {store.flushed_to} instead of {expected}"))
 
