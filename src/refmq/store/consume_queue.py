@@ -28,6 +28,8 @@ QUEUE_DIRECTORY: Final = "consumequeue"
 UNIT: Final = struct.Struct(">qiq")
 assert UNIT.size == QUEUE_UNIT_BYTES
 
+SIZE_AT: Final = 8
+SIZE_BYTES: Final = 4
 BLANK_SIZE: Final = 0x7FFF_FFFF
 BLANK_UNIT: Final = UNIT.pack(0, BLANK_SIZE, 0)
 
@@ -217,7 +219,8 @@ class ConsumeQueue:
             cut = len(self.files.bases) * self.files.file_bytes
             self.remove()
             return cut
-        cut = self.files.truncate(queue_offset * QUEUE_UNIT_BYTES)
+        cut = self._void_unit(queue_offset * QUEUE_UNIT_BYTES)
+        cut += self.files.truncate(queue_offset * QUEUE_UNIT_BYTES)
         if self.files.remove_unused_last():
             cut += self.files.file_bytes  # 4.9.8 takes the zeros at the begin of such a file for a unit
         self.files.flushed = self.files.wrote
@@ -225,6 +228,15 @@ class ConsumeQueue:
         if self.ext is not None:
             cut += self.ext.recover(self._last_ext_address(queue_offset)[0])
         return cut
+
+    def _void_unit(self, position: int) -> int:
+        """Takes the size of the first unit that goes, before the rest. A crash may zero half of it: the offset would be
+        that of an older record, and the unit would count again."""
+        base = self.files.base_of(position)
+        if base not in self._usable_bases() or not any(self.files.read(position + SIZE_AT, SIZE_BYTES)):
+            return 0
+        self.files.write(position + SIZE_AT, bytes(SIZE_BYTES))
+        return SIZE_BYTES
 
     def has_ext_of(self, end: int, log_min: PhysicalOffset) -> bool:
         """Whether the extension reaches as far as the units before `end` whose records are there: of a deleted queue a
