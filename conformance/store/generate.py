@@ -267,6 +267,7 @@ def cleaned_and_lost(choose: Choose) -> tuple[h.Step, ...]:
     return (
         *[same] * (5 + choose(4)),
         h.FlushLog(),
+        *[same] * choose(4),
         h.DispatchMessage(),
         h.ExpireFile(AGES_MS[0], None),
         h.PowerLoss(survivors=survivors(choose), harsh=choose(4) > 0),
@@ -370,6 +371,43 @@ def served_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
     )
 
 
+def rolled_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
+    """The log gets new files while it is made durable, with the names of its files; then the power goes."""
+    return (
+        *[h.AppendMessage(choose(3), choose(2), (260, 420)[choose(2)]) for _ in range(2 + choose(3))],
+        h.Meanwhile(
+            choose(5), choose(3), choose(2), choose(2) > 0, 1 + choose(3), 0, 1 + choose(3), (260, 420)[choose(2)]
+        ),
+        (h.FlushLog(), h.Maintain(60_000))[choose(2)],
+        h.FlushLog(),
+        h.PowerLoss(survivors=survivors(choose), harsh=choose(4) > 0),
+        h.StartStore(),
+    )
+
+
+def cut_and_died(choose: Choose) -> tuple[h.Step, ...]:
+    """A power loss takes records and leaves their units. These are cut, the process dies before the cut is durable, and
+    records of another queue come to stand in the same places."""
+    first, other = choose(2), choose(2)
+    size = (4, 40, 150)[choose(3)]
+    return (
+        h.AppendMessage(first, 0, size),
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.Maintain(60_000),
+        *[h.AppendMessage(first, 0, size)] * (2 + choose(6)),
+        h.DispatchMessage(),
+        h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1),
+        h.StartStore(deaths=(("process", 3 + choose(10), ()),)),
+        *[h.AppendMessage(other, 1, size)] * (2 + choose(6)),
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.Maintain(60_000),
+        h.PowerLoss(survivors=survivors(choose), harsh=choose(4) > 0),
+        h.StartStore(),
+    )
+
+
 def a_minute_in_pieces(choose: Choose) -> tuple[h.Step, ...]:
     """A minute passes in pieces, perhaps with a deletion or without room: at its end everything is durable."""
     topic, queue = choose(3), choose(2)
@@ -449,6 +487,8 @@ PATTERNS: Final = (
     failed_over,
     saved_and_died,
     served_meanwhile,
+    rolled_meanwhile,
+    cut_and_died,
     many_in_one_queue,
     a_minute_in_pieces,
     deleted_and_died,

@@ -255,6 +255,7 @@ class Meanwhile:
     """How much later each of them is sent."""
     times: int = 1
     """In how many flushes in a row this happens."""
+    body_bytes: int = 4
 
 
 @dataclass(frozen=True, slots=True)

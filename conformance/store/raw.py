@@ -121,9 +121,16 @@ def is_indexed(pairs: set[tuple[int, int]], record: Record) -> bool:
     return all((value & 0x7FFFFFFF, record.physical_offset) in pairs for value in hashes)
 
 
+def queues_to(contents: Mapping[str, bytes], otherwise: int) -> int:
+    """Up to where a checkpoint with offsets says that every record has its unit."""
+    data = contents.get("checkpoint", b"")
+    return int.from_bytes(data[104:112], "big") if data[64:72] == OFFSETS_MAGIC else otherwise
+
+
 def expired_queue_files(durable: Mapping[str, bytes], log_min: int, flushed_to: int) -> Iterator[str]:
     """Files of queues that nobody needs any more, of what would survive a power loss: all their records are gone, and
-    the first unit of the next file says where the queue goes on."""
+    the first unit of the next file says where the queue goes on. A start needs one that the checkpoint covers."""
+    covered_to = min(flushed_to, queues_to(durable, flushed_to))
     for directory in queue_directories(durable):
         paths = sorted(path for path in durable if path.startswith(f"{directory}/"))
         for path, following in pairwise(paths):
@@ -131,15 +138,17 @@ def expired_queue_files(durable: Mapping[str, bytes], log_min: int, flushed_to: 
             if size == BLANK_UNIT_SIZE or size <= 0 or last >= log_min:
                 break
             place, size = _place_and_size(durable[following][:UNIT_BYTES])
-            if 0 < size < BLANK_UNIT_SIZE and place + size <= flushed_to:
+            if 0 < size < BLANK_UNIT_SIZE and place + size <= covered_to:
                 yield path
 
 
 def expired_index_files(contents: Mapping[str, bytes], log_min: int) -> Iterator[str]:
-    """Index files whose records are all gone, but for the last one."""
-    for path in sorted(path for path in contents if path.startswith("index/"))[:-1]:
+    """Index files whose records are all gone, but for the one with which the index ended at the checkpoint."""
+    covered_to = queues_to(contents, 2**62)
+    for path, following in pairwise(sorted(path for path in contents if path.startswith("index/"))):
         end, used = int.from_bytes(contents[path][24:32], "big"), int.from_bytes(contents[path][36:40], "big")
-        if used <= 1 or end >= log_min:
+        begin = int.from_bytes(contents[following][16:24], "big")
+        if used <= 1 or end >= log_min or begin >= covered_to:
             break
         yield path
 

@@ -380,7 +380,7 @@ class Runner:
             return
         self._meanwhile = replace(step, times=step.times - 1) if step.times > 1 else None
         self._may_lack_room |= self.disk.capacity_bytes != CAPACITY_BYTES
-        message = h.AppendMessage(step.topic, step.queue)
+        message = h.AppendMessage(step.topic, step.queue, step.body_bytes)
         for _ in range(step.count):
             self.now_ms += step.after_ms
             room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
@@ -500,6 +500,7 @@ class Runner:
 
     def _start(self, step: h.StartStore) -> None:
         undisturbed = self._undisturbed(step)
+        before, was_durable = self.disk.contents(), self.disk.is_durable
         self.disk.cancel_faults()
         for how, at, survivors in step.deaths:
             self.disk.crash_at(self.disk.operations + at, scripted(survivors))
@@ -512,6 +513,9 @@ class Runner:
                 self._cannot_start(error)
                 return
             self._crash(h.ProcessCrash() if how == "process" else h.PowerLoss(survivors=survivors))
+            after = self.disk.contents()
+            if was_durable and ABORT not in after and raw.differences(before, after):
+                self._see(seen.Failed("StartStore", "a start has changed files, and they look cleanly stopped"))
         try:
             store = self.engine.open_store(self.disk, self.setting)
             report = drive(store.start(TimestampMs(self.now_ms)))

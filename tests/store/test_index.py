@@ -142,9 +142,11 @@ def test_expired_files_go_but_never_the_last() -> None:
     index = index_on(disk)
     for number in range(20):
         index.put("T", ("k",), number * 100, NOW)
-    assert index.remove_expired_files(PhysicalOffset(600)) == 0
-    assert index.remove_expired_files(PhysicalOffset(601)) == 1
-    assert index.remove_expired_files(PhysicalOffset(10**9)) == 1
+    everything = PhysicalOffset(10**9)
+    assert index.remove_expired_files(PhysicalOffset(600), everything) == 0
+    assert index.remove_expired_files(PhysicalOffset(601), PhysicalOffset(700)) == 0, "no start goes on from the second"
+    assert index.remove_expired_files(PhysicalOffset(601), PhysicalOffset(701)) == 1
+    assert index.remove_expired_files(everything, everything) == 1
     assert len(disk.list("index")) == 1
 
 

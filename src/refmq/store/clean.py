@@ -112,9 +112,9 @@ async def follow_log_min(parts: Parts) -> None:
     for queue in queues:
         queue.correct_min_offset(log_min)  # first, because nothing of it can fail
     for queue in queues:
-        while queue.remove_expired_file(log_min, parts.log.flushed):
+        while queue.remove_expired_file(log_min, parts.checkpointed_to):
             await parts.names.flush(queue.files.directory)
         while queue.ext is not None and queue.remove_expired_ext_file():
             await parts.names.flush(queue.ext.files.directory)
-    if parts.index is not None and parts.index.remove_expired_files(log_min):
+    if parts.index is not None and parts.index.remove_expired_files(log_min, parts.checkpointed_to):
         await parts.names.flush(INDEX_DIRECTORY)

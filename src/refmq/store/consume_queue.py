@@ -272,15 +272,15 @@ class ConsumeQueue:
 
     # --- files -----------------------------------------------------------------------------------------------------
 
-    def remove_expired_file(self, log_min: PhysicalOffset, log_flushed: PhysicalOffset) -> bool:
+    def remove_expired_file(self, log_min: PhysicalOffset, checkpointed_to: PhysicalOffset) -> bool:
         """Removes the oldest file if all its records are gone; never the last one, nor the one with the newest unit
-        that will survive: only a unit says at which offset the queue goes on. A later one survives if it is durable and
-        its record is."""
+        that a start will find: only a unit says at which offset the queue goes on. It finds those whose records the
+        checkpoint covers."""
         following = self.files.bases[0] + self.files.file_bytes if self.files.bases else 0
         if len(self.files.bases) < 2 or self.files.flushed <= following:
             return False
         later = [self.files.read(at, UNIT.size) for at in (following, self.files.flushed - QUEUE_UNIT_BYTES)]
-        if not any(0 < size < BLANK_SIZE and at + size <= log_flushed for at, size, _ in map(UNIT.unpack, later)):
+        if not any(0 < size < BLANK_SIZE and at < checkpointed_to for at, size, _ in map(UNIT.unpack, later)):
             return False
         last = following - QUEUE_UNIT_BYTES
         physical_offset, size, _ = UNIT.unpack(self.files.read(last, UNIT.size))

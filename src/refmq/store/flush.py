@@ -124,6 +124,7 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
     durable = Durable(log_to, dispatched_to, dispatched_to, queue_sum, index_end, is_clean)
     checkpoint = Checkpoint(log_ms, queue_ms, index_ms, durable)
     await write_checkpoint_file(parts.disk, parts.names, checkpoint)
+    parts.checkpointed_to = dispatched_to
     if parts.emit is not None:
         parts.emit(Event("WriteCheckpoint", a=log_ms, b=queue_ms, c=index_ms))
     return checkpoint

@@ -98,10 +98,14 @@ class Index:
         while self.files and int(self.files[-1].name) != end.file:
             self.remove(self.files[-1])
 
-    def remove_expired_files(self, log_min: PhysicalOffset) -> int:
-        """Removes the oldest files whose records are all gone, never the last file."""
+    def remove_expired_files(self, log_min: PhysicalOffset, checkpointed_to: PhysicalOffset) -> int:
+        """Removes the oldest files whose records are all gone, never the one with which the index ended at the last
+        checkpoint, nor a later one: a start goes on from there."""
         removed = 0
         while len(self.files) > 1 and self.files[0].header.end_physical < log_min:
+            following = self.files[1]
+            if not following.count or following.header.begin_physical >= checkpointed_to:
+                break
             self.remove(self.files[0])
             removed += 1
         return removed

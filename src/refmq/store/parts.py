@@ -38,6 +38,8 @@ class Parts:
     dispatched_to: PhysicalOffset = PhysicalOffset(0)  # noqa: RUF009 - a NewType is no call
     dispatched_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - the same
     """Store time of the newest dispatched record."""
+    checkpointed_to: PhysicalOffset = PhysicalOffset(0)  # noqa: RUF009 - the same
+    """What was dispatched when the last checkpoint was written: a start finds it durable, and goes on from there."""
 
     @classmethod
     def over(

@@ -78,6 +78,8 @@ class ReferenceStore:
         """False after a queue or the checkpoint found no room, until the next attempt finds some."""
         self._is_maintaining = False
         self._wants_checkpoint = False
+        self._followed_min = PhysicalOffset(-1)
+        """The begin of the log that queues and index have followed after a checkpoint."""
 
     @property
     def parts(self) -> Parts:
@@ -105,6 +107,7 @@ class ReferenceStore:
             raise
         self._parts, self._lock, self._failure = parts, lock, None
         self._has_room, self._wants_checkpoint = True, False
+        self._followed_min = PhysicalOffset(-1)
         self._clock.start(now_ms)
         self._pressure = disk_pressure(parts)
         return report
@@ -241,9 +244,17 @@ class ReferenceStore:
                 await flush_queues(parts, pages)
             else:
                 clock.queue_thorough_ms = now_ms
-                self._wants_checkpoint = False
+                self._wants_checkpoint = False  # before the wait: a topic that is deleted meanwhile wants the next one
                 if await write_checkpoint(parts) is None:
                     self._wants_checkpoint = True
+                await self._follow_log_min(parts)
+
+    async def _follow_log_min(self, parts: Parts) -> None:
+        """Removes what had to stay of queues and index, because no checkpoint covered what comes after it."""
+        log_min = parts.log.log_min
+        if self._followed_min != log_min:
+            await follow_log_min(parts)
+            self._followed_min = log_min
 
     async def clean_queues(self) -> None:
         if self._failure is None:  # otherwise nobody knows what is durable: nothing may go
