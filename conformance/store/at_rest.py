@@ -33,6 +33,9 @@ def faults(contents: Mapping[str, bytes], setting: Setting, deleted_to: Mapping[
     log_ms = _int(contents.get("checkpoint", bytes(8)), 0, 8)
     if any(record.store_ms > log_ms for record in records.values()):
         yield f"the checkpoint says that the log ends at {log_ms} ms"
+    queue_ms = _int(contents.get("checkpoint", bytes(16)), 8, 8)
+    if not setting.index and any(record.store_ms > queue_ms for record in records.values()):
+        yield f"the checkpoint says that the queues end at {queue_ms} ms"
     named: set[int] = set()
     for directory in raw.queue_directories(contents):
         yield from _queue_faults(contents, setting, directory, records, log_min, named)

@@ -111,6 +111,7 @@ def meanwhile(choose: Choose) -> h.Meanwhile:
         count=1 + choose(2),
         after_ms=(0, 1, 1000)[choose(3)],
         times=1 + choose(3),
+        keys=(choose(4),) if choose(2) else (),
     )
 
 
@@ -188,7 +189,14 @@ def damage_record(choose: Choose) -> h.DamageRecord:
     return h.DamageRecord(choose(30), byte, LOST[choose(len(LOST))], cut=choose(3) == 2)
 
 
-LOSABLE: Final[tuple[h.Losable, ...]] = ("queues", "one queue", "index", "index file")
+LOSABLE: Final[tuple[h.Losable, ...]] = (
+    "queues",
+    "one queue",
+    "queue file",
+    "index",
+    "index file",
+    "index content",
+)
 LOST: Final[tuple[h.Lost, ...]] = ("", "queues", "index", "checkpoint", "file")
 
 Make = Callable[[Choose], h.Step]
@@ -362,7 +370,16 @@ def served_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
         *[append_message(choose) for _ in range(1 + choose(3))],
         h.FlushLog(),
         h.DispatchMessage(),
-        h.Meanwhile(choose(10), topic, queue, choose(4) > 0, 1 + choose(3), (0, 1, 1000)[choose(3)], 1 + choose(3)),
+        h.Meanwhile(
+            choose(10),
+            topic,
+            queue,
+            dispatch=choose(4) > 0,
+            count=1 + choose(3),
+            after_ms=(0, 1, 1000)[choose(3)],
+            times=1 + choose(3),
+            keys=tuple(choose(4) for _ in range(choose(3))),
+        ),
         h.Maintain(60_000),
         (h.ProcessCrash(), h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1), h.ReadEverything())[
             choose(3)
@@ -373,10 +390,17 @@ def served_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
 
 def rolled_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
     """The log gets new files while it is made durable, with the names of its files; then the power goes."""
+    size = (260, 420)[choose(2)]
     return (
-        *[h.AppendMessage(choose(3), choose(2), (260, 420)[choose(2)]) for _ in range(2 + choose(3))],
+        *[h.AppendMessage(choose(3), choose(2), size) for _ in range(2 + choose(3))],
         h.Meanwhile(
-            choose(5), choose(3), choose(2), choose(2) > 0, 1 + choose(3), 0, 1 + choose(3), (260, 420)[choose(2)]
+            choose(5),
+            topic=choose(3),
+            queue=choose(2),
+            dispatch=choose(2) > 0,
+            count=1 + choose(3),
+            times=1 + choose(3),
+            body_bytes=size,
         ),
         (h.FlushLog(), h.Maintain(60_000))[choose(2)],
         h.FlushLog(),
@@ -413,14 +437,28 @@ def a_minute_in_pieces(choose: Choose) -> tuple[h.Step, ...]:
     topic, queue = choose(3), choose(2)
     return (
         *[h.AppendMessage(topic, queue) for _ in range(1 + choose(3))],
-        h.FlushLog(),
+        *((h.FlushLog(),) if choose(3) else ()),
         h.DispatchMessage(),
         *((h.DeleteTopic(choose(3)),) if choose(3) == 2 else ()),
-        *[h.Maintain((10_000, 1000, 20_000)[choose(3)]) for _ in range(choose(8))],
+        *[h.Maintain((10_000, 1000, 4000, 20_000)[choose(4)]) for _ in range(choose(8))],
         *((h.FillDisk(choose(4)),) if choose(3) == 2 else ()),
         *[h.Maintain((500, 10_000, 60_000)[choose(3)]) for _ in range(1 + choose(2))],
         h.AppendMessage(topic, queue),
         h.Maintain((200, 500, 1000)[choose(3)]),
+    )
+
+
+def full_at_the_minute(choose: Choose) -> tuple[h.Step, ...]:
+    """There is no room for the checkpoint that is due. When there is, it is written at once."""
+    topic, queue = choose(3), choose(2)
+    return (
+        *[h.AppendMessage(topic, queue, keys=(choose(4),)) for _ in range(1 + choose(3))],
+        h.FlushLog(),
+        h.DispatchMessage(),
+        h.FillDisk(choose(3)),
+        h.Maintain(60_000),
+        h.Maintain((200, 500, 1000)[choose(3)]),
+        *((h.PowerLoss(survivors=survivors(choose), harsh=True), h.StartStore()) if choose(2) else ()),
     )
 
 
@@ -491,6 +529,7 @@ PATTERNS: Final = (
     cut_and_died,
     many_in_one_queue,
     a_minute_in_pieces,
+    full_at_the_minute,
     deleted_and_died,
 )
 PATTERN_ONE_IN: Final = 10

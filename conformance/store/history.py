@@ -256,6 +256,7 @@ class Meanwhile:
     times: int = 1
     """In how many flushes in a row this happens."""
     body_bytes: int = 4
+    keys: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +352,7 @@ class StrayFile:
     ] = "log"
 
 
-Losable = Literal["queues", "one queue", "index", "index file"]
+Losable = Literal["queues", "one queue", "queue file", "index", "index file", "index content"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ class Runner:
         self._is_at_rest = False
         """Whether the last life ended with a clean stop, and nothing was done to the files since."""
         self._rules: FlushRules | None = None
+        self._told: dict[tuple[str, int], int] = {}
+        """The newest offset of each queue that somebody was told of, since the start or since the topic was deleted."""
         """When the log has to be flushed; None when something has come in between."""
         self._has_deleted = False
         """Whether a topic was deleted: the next `maintain` makes everything durable."""
@@ -195,6 +197,7 @@ class Runner:
                 self._has_deleted = True
                 self._see(seen.DeleteTopic(name, end, store.dispatched_to))  # before: it may die half way
                 store.delete_topic(name)
+                self._told = {key: offset for key, offset in self._told.items() if key[0] != name}
             case h.StopStore():
                 self._stop(store)
                 self.disk = self.disk.after_process_crash()  # a new process, with nothing lost
@@ -293,7 +296,11 @@ class Runner:
             has_failed = Fault.FLUSH_FAILS in self.disk.happened
             if not store.accepts_puts and not has_failed and self._used_percent <= FULL_PERCENT:
                 self._see(seen.Failed("dispatch", "there is room again, and puts are refused"))
+        if store.dispatched_to > max(begin, bound):
+            self._see(seen.Failed("dispatch", f"dispatched to {store.dispatched_to}, and only {bound} may be served"))
         for sentence in telling.faults(store, self.setting, begin, told, count):
+            self._see(seen.Failed("dispatch", sentence))
+        for sentence in telling.told_before(told, self._told):
             self._see(seen.Failed("dispatch", sentence))
 
     def _replicate(self, step: h.Replicate, store: MessageStore) -> None:
@@ -380,7 +387,7 @@ class Runner:
             return
         self._meanwhile = replace(step, times=step.times - 1) if step.times > 1 else None
         self._may_lack_room |= self.disk.capacity_bytes != CAPACITY_BYTES
-        message = h.AppendMessage(step.topic, step.queue, step.body_bytes)
+        message = h.AppendMessage(step.topic, step.queue, step.body_bytes, keys=step.keys)
         for _ in range(step.count):
             self.now_ms += step.after_ms
             room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
@@ -529,6 +536,7 @@ class Runner:
     def _started(self, store: MessageStore, report: RecoveryReport) -> seen.Readout:
         self.store = store
         self._used_percent = 0
+        self._told = {}
         self._may_lack_room = False
         self._rules = FlushRules.since(self.now_ms, self.setting.flush_page_bytes)
         self._has_deleted = self._owes_checkpoint = self._has_failed = False

@@ -21,6 +21,15 @@ def faults(
         yield f"from {begin} on {told} were dispatched instead of {expected}"
 
 
+def told_before(told: tuple[Dispatched, ...], newest: dict[tuple[str, int], int]) -> Iterator[str]:
+    """A sentence if an offset is told again: a consumer that has read it will never see the second message."""
+    for each in told:
+        key = (each.topic, each.queue_id)
+        if each.queue_offset <= newest.get(key, -1):
+            yield f"{each} has an offset that another message of its queue had"
+        newest[key] = int(each.queue_offset)
+
+
 def _dispatched(store: MessageStore, setting: Setting, begin: int) -> Iterator[Record]:
     at = begin
     while at < store.dispatched_to:

@@ -128,7 +128,7 @@ class Index:
         if not end.count:
             return True
         file = next((file for file in self.files if int(file.name) == end.file), None)
-        return file is not None and end.count < file.entries and file.entry(end.count).physical_offset == end.last
+        return file is not None and end.count <= file.count and file.entry(end.count).physical_offset == end.last
 
     @property
     def last_physical(self) -> int:
