@@ -256,8 +256,6 @@ def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Violation
                 deleted_to[topic] = log_end
                 units_to[topic] = seen.dispatched_to
                 kept = {}  # after a crash now the queues are not those of the checkpoint, and all are built again
-            case ExpireFile():
-                kept = {}  # the same: the checkpoint may be older than the log
             case DeletionsKept() | StopStore():
                 kept = dict(units_to)
             case ProcessCrash() | PowerLoss():
@@ -513,7 +511,7 @@ def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
             yield f"file {begin} was removed {seen.now_ms - modified_ms} ms after its last change"
     for begin, _ in seen.files[1 : len(removed) + 1]:
         if begin > seen.safe_to:
-            yield f"the file before {begin} was removed, but only {seen.safe_to} is dispatched and durable"
+            yield f"the file before {begin} was removed, but only what is before {seen.safe_to} is safe"
     if seen.required and len(removed) < seen.files_max and len(begins) > len(removed) + 1:
         begin, modified_ms = seen.files[len(removed)]
         is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
@@ -553,6 +551,7 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
     """A store that is started without further faults serves in the end, with everything dispatched."""
     stopped_cleanly = False
     may_rebuild = False  # the queues are not those of the checkpoint, and it is right to say so
+    has_deleted = False  # perhaps while a checkpoint was written
     disk_failed = False  # a step may have ended half way, and left more than the checkpoint knows
     log_to = 0  # of the checkpoint
     for event, seen in enumerate(observations):
@@ -560,7 +559,7 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
             case StartFailed(error):
                 yield Violation("RecoveryFinishes", f"a start without faults failed: {error}", event)
             case StopStore():
-                stopped_cleanly = True
+                stopped_cleanly, has_deleted = True, False
             case StartStore(was_clean):
                 if stopped_cleanly and not was_clean:
                     yield Violation("RecoveryFinishes", "a clean stop was taken for a crash", event)
@@ -572,15 +571,17 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
                     )
                 if seen.notes and not may_rebuild and not disk_failed:
                     yield Violation("RecoveryFinishes", f"a checkpoint was not believed: {seen.notes}", event)
-                stopped_cleanly = may_rebuild = disk_failed = False
+                stopped_cleanly = may_rebuild = disk_failed = has_deleted = False
             case Checkpoint():
-                may_rebuild, log_to = False, seen.log_to
+                may_rebuild, log_to = has_deleted, seen.log_to
             case DiskFault():
                 disk_failed = True
             case FaultsOver():  # and a checkpoint follows
                 disk_failed = False
-            case DeleteTopic() | ExpireFile():  # after the latter a checkpoint may be older than the log
-                may_rebuild = True
+            case DeleteTopic():
+                may_rebuild = has_deleted = True
+            case DeletionsKept():
+                has_deleted = False
             case Damaged():
                 may_rebuild, stopped_cleanly = True, False
             case PowerLoss():

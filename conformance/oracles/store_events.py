@@ -247,7 +247,7 @@ class ExpireFile:
     interrupted: bool = False
     """A crash fell into it: nobody knows how many files went, and `begins_after` says nothing."""
     safe_to: int = 1 << 62
-    """What is dispatched and durable when it ends: files that reach beyond it have to stay."""
+    """What is dispatched and durable when it ends, and covered by the checkpoint: files that reach beyond it stay."""
     safe_before: int = 1 << 62
     """The same when it begins: only files before it have to go. A consumer may be served while cleaning waits."""
 

@@ -275,6 +275,7 @@ def cleaned_and_lost(choose: Choose) -> tuple[h.Step, ...]:
     return (
         *[same] * (5 + choose(4)),
         h.FlushLog(),
+        *((h.DispatchMessage(), h.Maintain(60_000)) if choose(4) else ()),
         *[same] * choose(4),
         h.DispatchMessage(),
         h.ExpireFile(AGES_MS[0], None),
@@ -379,8 +380,9 @@ def served_meanwhile(choose: Choose) -> tuple[h.Step, ...]:
             after_ms=(0, 1, 1000)[choose(3)],
             times=1 + choose(3),
             keys=tuple(choose(4) for _ in range(choose(3))),
+            delete=choose(4) == 3,
         ),
-        h.Maintain(60_000),
+        *[h.Maintain(60_000)] * (1 + choose(2)),
         (h.ProcessCrash(), h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1), h.ReadEverything())[
             choose(3)
         ],
@@ -414,11 +416,9 @@ def cut_and_died(choose: Choose) -> tuple[h.Step, ...]:
     records of another queue come to stand in the same places."""
     first, other = choose(2), choose(2)
     size = (4, 40, 150)[choose(3)]
+    known = (h.AppendMessage(first, 0, size), h.FlushLog(), h.DispatchMessage(), h.Maintain(60_000))
     return (
-        h.AppendMessage(first, 0, size),
-        h.FlushLog(),
-        h.DispatchMessage(),
-        h.Maintain(60_000),
+        *(known if choose(2) else ()),
         *[h.AppendMessage(first, 0, size)] * (2 + choose(6)),
         h.DispatchMessage(),
         h.PowerLoss(survivors=survivors(choose), harsh=choose(2) == 1),
@@ -455,7 +455,7 @@ def full_at_the_minute(choose: Choose) -> tuple[h.Step, ...]:
         *[h.AppendMessage(topic, queue, keys=(choose(4),)) for _ in range(1 + choose(3))],
         h.FlushLog(),
         h.DispatchMessage(),
-        h.FillDisk(choose(3)),
+        h.FillDisk(choose(20)),
         h.Maintain(60_000),
         h.Maintain((200, 500, 1000)[choose(3)]),
         *((h.PowerLoss(survivors=survivors(choose), harsh=True), h.StartStore()) if choose(2) else ()),

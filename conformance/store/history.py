@@ -257,6 +257,8 @@ class Meanwhile:
     """In how many flushes in a row this happens."""
     body_bytes: int = 4
     keys: tuple[int, ...] = ()
+    delete: bool = False
+    """Somebody deletes the topic before the messages are sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -191,13 +191,7 @@ class Runner:
             case h.ReadEverything():
                 self._see(self._readout(store, is_full=False))
             case h.DeleteTopic(topic):
-                name = messages.TOPICS[topic % len(messages.TOPICS)]
-                end = int(store.log_max)
-                self._deleted_to[name] = end
-                self._has_deleted = True
-                self._see(seen.DeleteTopic(name, end, store.dispatched_to))  # before: it may die half way
-                store.delete_topic(name)
-                self._told = {key: offset for key, offset in self._told.items() if key[0] != name}
+                self._delete_topic(store, messages.TOPICS[topic % len(messages.TOPICS)])
             case h.StopStore():
                 self._stop(store)
                 self.disk = self.disk.after_process_crash()  # a new process, with nothing lost
@@ -261,10 +255,13 @@ class Runner:
         is_thorough = self._rules is not None and self._rules.by_queues
         if is_thorough or self._owes_checkpoint:
             self._owes_checkpoint = False
-            lost = raw.checkpoint(self.disk, self.setting, self._deleted_to).missing_in_queues
-            behind = [offset for _, offset in lost if offset < dispatched]
+            found = raw.checkpoint(self.disk, self.setting, self._deleted_to)
+            behind = [offset for _, offset in found.missing_in_queues if offset < dispatched]
             if behind:
                 self._see(seen.Failed("maintain", f"it is time, and the units of {behind} are not durable"))
+            is_half_indexed = self.disk.happened and store.dispatched_to < store.log_max
+            if 0 <= found.queues_to < dispatched and not is_half_indexed:
+                self._see(seen.Failed("maintain", f"it is time, and the checkpoint says {found.queues_to}"))
 
     def _judge_maintain(self, store: MessageStore, flushed: int) -> None:
         """The log is flushed when its rules say so, and otherwise not."""
@@ -387,6 +384,8 @@ class Runner:
             return
         self._meanwhile = replace(step, times=step.times - 1) if step.times > 1 else None
         self._may_lack_room |= self.disk.capacity_bytes != CAPACITY_BYTES
+        if step.delete:
+            self._delete_topic(self.store, messages.TOPICS[step.topic % len(messages.TOPICS)])
         message = h.AppendMessage(step.topic, step.queue, step.body_bytes, keys=step.keys)
         for _ in range(step.count):
             self.now_ms += step.after_ms
@@ -395,6 +394,14 @@ class Runner:
         if step.dispatch:
             self.store.dispatch(ALL)
             self._serve(h.ServeMessage(step.topic, step.queue), self.store)
+
+    def _delete_topic(self, store: MessageStore, name: str) -> None:
+        end = int(store.log_max)
+        self._deleted_to[name] = end
+        self._has_deleted = True
+        self._see(seen.DeleteTopic(name, end, store.dispatched_to))  # before: it may die half way
+        store.delete_topic(name)
+        self._told = {key: offset for key, offset in self._told.items() if key[0] != name}
 
     def _flush(self, store: MessageStore) -> None:
         covered = max((int(result.durable_at) for result, _ in self._waiting), default=0)
@@ -425,7 +432,7 @@ class Runner:
         )
         due = step.hour in (DELETE_HOUR, None) or step.used_percent > 75
         has_failed = Fault.FLUSH_FAILS in self.disk.happened
-        safe_before = int(min(store.dispatched_to, store.flushed_to))
+        safe_before = self._safe_to(store)
         removed, is_disturbed = -1, self._meanwhile is not None
         self._used_percent = step.used_percent
         try:
@@ -448,10 +455,15 @@ class Runner:
                     required=due and not has_failed,
                     files_max=self.setting.files_max,
                     interrupted=removed < 0,
-                    safe_to=int(min(store.dispatched_to, store.flushed_to)),
+                    safe_to=self._safe_to(store),
                     safe_before=safe_before,
                 )
             )
+
+    def _safe_to(self, store: MessageStore) -> int:
+        """Up to where the log is not needed to build queues and index again, not even after a power loss."""
+        dispatched_to = int(min(store.dispatched_to, store.flushed_to))
+        return min(dispatched_to, raw.queues_to(raw.worst_case(self.disk), dispatched_to))
 
     def _look_for_expired_files(self, store: MessageStore, is_disturbed: bool) -> None:
         if not self.disk.happened and not is_disturbed:

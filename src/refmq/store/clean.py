@@ -23,7 +23,6 @@ from refmq.model.step import Event
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import StoreConfig
 from refmq.store.consume_queue import QUEUE_DIRECTORY
-from refmq.store.flush import flush_queues
 from refmq.store.index import INDEX_DIRECTORY
 from refmq.store.parts import Parts
 
@@ -71,12 +70,8 @@ def disk_pressure(parts: Parts) -> Pressure:
 async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int | None, pressure: Pressure) -> int:
     """Removes what may go from log, queues and index. Says how many files of the log went."""
     due = local_hour is None or local_hour in parts.config.delete_when or pressure.remove_expired or pressure.remove_any
-    safe_to = min(parts.dispatched_to, parts.log.flushed)
     removed = 0
-    while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure, safe_to):
-        if not removed:
-            # A unit of a record that is gone cannot be built again, and it says at which offset its queue goes on.
-            await flush_queues(parts, 0)
+    while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure):
         await expire_file(parts)
         removed += 1
     if removed:
@@ -86,11 +81,12 @@ async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int | None
     return removed
 
 
-def _first_may_go(parts: Parts, now_ms: TimestampMs, pressure: Pressure, safe_to: PhysicalOffset) -> bool:
+def _first_may_go(parts: Parts, now_ms: TimestampMs, pressure: Pressure) -> bool:
     files = parts.log.files
     if len(files.bases) < 2:
         return False
-    if files.bases[0] + files.file_bytes > safe_to:
+    # A unit of a record that is gone cannot be built again, and it says at which offset its queue goes on.
+    if files.bases[0] + files.file_bytes > parts.checkpointed_to:
         return False
     return pressure.remove_any or now_ms >= files.modified_ms(files.bases[0]) + parts.config.file_reserved_ms
 

@@ -80,8 +80,9 @@ async def flush_log(parts: Parts) -> PhysicalOffset:
 async def flush_queue(parts: Parts, queue: ConsumeQueue) -> None:
     """Makes one queue durable as far as it is written now."""
     flushed = await queue.flush()
-    if queue.files.flushed == queue.files.wrote:
-        parts.dirty_queues.discard((queue.topic, queue.queue_id))
+    key = (queue.topic, queue.queue_id)
+    if parts.queues.get(key) is queue and queue.files.flushed == queue.files.wrote:  # not another one of this name
+        parts.dirty_queues.discard(key)
     if parts.emit is not None:
         parts.emit(Event("FlushQueue", "", queue.topic, queue.queue_id, flushed))
 
