@@ -7,6 +7,7 @@ weights are chosen so that a history of some forty steps has several lives, file
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, get_args
 
 from conformance.store import history as h
@@ -272,8 +273,10 @@ def torn_and_overwritten(choose: Choose) -> tuple[h.Step, ...]:
 def cleaned_and_lost(choose: Choose) -> tuple[h.Step, ...]:
     """New queues are filled, their messages expire, and the power goes: only their units say where they end."""
     same = h.AppendMessage(topic=choose(3), queue=choose(2), body_bytes=(300, 150)[choose(2)])
+    other = replace(same, queue=1 - same.queue)
     return (
-        *[same] * (5 + choose(4)),
+        *[same] * (1 + choose(8)),
+        *[other] * (4 * choose(3)),
         h.FlushLog(),
         *((h.DispatchMessage(), h.Maintain(60_000)) if choose(4) else ()),
         *[same] * choose(4),

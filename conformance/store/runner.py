@@ -241,8 +241,13 @@ class Runner:
         if not store.accepts_puts or faults < len(self.disk.happened) or is_disturbed:
             self._rules = None  # the disk is full, or a flush has failed: it tries again when it can
         if not store.accepts_puts:
+            is_full = faults < len(self.disk.happened) or self._used_percent > FULL_PERCENT
+            has_failed = Fault.FLUSH_FAILS in self.disk.happened
+            is_full |= store.dispatched_to < (store.flushed_to if self.setting.sync_flush else store.log_max)
+            if self._owes_checkpoint and not (is_full or has_failed or is_disturbed):
+                self._see(seen.Failed("maintain", "there is room again, and puts are refused"))
             # It had to make everything durable and found no room: the next round does it, whatever the time.
-            self._owes_checkpoint = faults < len(self.disk.happened) and Fault.FLUSH_FAILS not in self.disk.happened
+            self._owes_checkpoint = faults < len(self.disk.happened) and not has_failed
             return
         if not self.disk.happened and not is_disturbed:
             self._see(seen.DeletionsKept())
@@ -262,6 +267,7 @@ class Runner:
             is_half_indexed = self.disk.happened and store.dispatched_to < store.log_max
             if 0 <= found.queues_to < dispatched and not is_half_indexed:
                 self._see(seen.Failed("maintain", f"it is time, and the checkpoint says {found.queues_to}"))
+            self._look_for_expired_files(store, is_disturbed)
 
     def _judge_maintain(self, store: MessageStore, flushed: int) -> None:
         """The log is flushed when its rules say so, and otherwise not."""
@@ -291,7 +297,8 @@ class Runner:
             if not told and store.dispatched_to < bound:
                 self._see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
             has_failed = Fault.FLUSH_FAILS in self.disk.happened
-            if not store.accepts_puts and not has_failed and self._used_percent <= FULL_PERCENT:
+            is_full = self._owes_checkpoint or self._used_percent > FULL_PERCENT
+            if not store.accepts_puts and not has_failed and not is_full:
                 self._see(seen.Failed("dispatch", "there is room again, and puts are refused"))
         if store.dispatched_to > max(begin, bound):
             self._see(seen.Failed("dispatch", f"dispatched to {store.dispatched_to}, and only {bound} may be served"))

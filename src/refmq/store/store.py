@@ -74,8 +74,8 @@ class ReferenceStore:
         self._clock = FlushClock()
         self._failure: DiskError | None = None
         self._pressure = Pressure()
-        self._has_room = True
-        """False after a queue or the checkpoint found no room, until the next attempt finds some."""
+        self._lacks_room: set[str] = set()
+        """Which of `dispatch` and `maintain` found no room, until their next attempt finds some."""
         self._is_maintaining = False
         self._wants_checkpoint = False
         self._followed_min = PhysicalOffset(-1)
@@ -106,7 +106,7 @@ class ReferenceStore:
             lock.release()
             raise
         self._parts, self._lock, self._failure = parts, lock, None
-        self._has_room, self._wants_checkpoint = True, False
+        self._lacks_room, self._wants_checkpoint = set(), False
         self._followed_min = PhysicalOffset(-1)
         self._clock.start(now_ms)
         self._pressure = disk_pressure(parts)
@@ -135,7 +135,7 @@ class ReferenceStore:
         return (
             self._parts is not None
             and self._failure is None
-            and self._has_room
+            and not self._lacks_room
             and not self._pressure.is_full
             and not self._parts.config.is_slave
         )
@@ -199,9 +199,9 @@ class ReferenceStore:
                 before = parts.dispatched_to
                 dispatch_into(found, parts, bound, count_max)
         except DiskFull:
-            self._has_room = False
+            self._lacks_room.add("dispatch")
         else:
-            self._has_room = True
+            self._lacks_room.discard("dispatch")
         return tuple(found)
 
     async def maintain(self, now_ms: TimestampMs) -> None:
@@ -213,7 +213,7 @@ class ReferenceStore:
             await self._maintain(parts, clock, now_ms)
         except DiskFull:
             self._wants_checkpoint = True  # nothing is wrong but the moment: the next round tries again
-            self._has_room = False
+            self._lacks_room.add("maintain")
         except DiskFailed as error:
             if not self.config.ignore_flush_failure:
                 self._failure = error
@@ -247,6 +247,7 @@ class ReferenceStore:
                 self._wants_checkpoint = False  # before the wait: a topic that is deleted meanwhile wants the next one
                 if await write_checkpoint(parts) is None:
                     self._wants_checkpoint = True
+                self._lacks_room.discard("maintain")
                 await self._follow_log_min(parts)
 
     async def _follow_log_min(self, parts: Parts) -> None:
