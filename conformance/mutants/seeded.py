@@ -600,8 +600,11 @@ SEEDED: Final = (
         "",
         "An index entry that comes while the file is flushed is taken for durable.",
         "refmq.store.index",
-        "                file.is_dirty = False  # before the wait: an entry that comes meanwhile makes it dirty again\n                try:\n                    await file.file.flush()\n",
-        "                try:\n                    await file.file.flush()\n                    file.is_dirty = False\n",
+        "                file.is_dirty = False  # before the wait: an entry that comes meanwhile makes it dirty again\n"
+        "                try:\n                    await file.file.flush()\n",
+        "                try:\n"
+        "                    await file.file.flush()\n"
+        "                    file.is_dirty = False\n",
     ),
     Seeded(
         "full-and-forgotten",
