@@ -389,8 +389,8 @@ def test_expired_files_go_when_an_operator_asks_and_not_before() -> None:
     world = Harness(store_config=replace(SMALL, log_file_bytes=4096, queue_file_bytes=20 * 8))
     for _ in range(60):
         world.send("T", bytes(200))
-    run(world.store.flush())
     world.now += SMALL.file_reserved_ms + 1
+    run(world.store.maintain(world.now_ms()))
     run(world.store.clean(world.now_ms(), 5))
     assert world.store.log_min == 0
     assert world.ask(RequestCode.DELETE_EXPIRED_COMMITLOG).code == OK
@@ -406,8 +406,8 @@ def test_queue_files_without_messages_go_and_the_queue_goes_on_where_it_was() ->
         world.send("Old", bytes(200))
     for _ in range(60):
         world.send("T", bytes(200))
-    run(world.store.flush())
     world.now += SMALL.file_reserved_ms + 1
+    run(world.store.maintain(world.now_ms()))
     world.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)
     assert world.ask(RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE).code == OK
     assert len(world.disk.list("consumequeue/Old/0")) == 1
