@@ -659,8 +659,8 @@ SEEDED: Final = (
         "",
         "What had to stay of a queue when its log expired stays for ever.",
         "refmq.store.store",
-        "                await self._follow_log_min(parts)\n",
-        "",
+        "                    await self._follow_log_min(parts)\n",
+        "                    pass\n",
     ),
 )
 

@@ -118,6 +118,7 @@ class Index:
 
     @property
     def end(self) -> IndexEnd:
+        """Where the newest entry stands."""
         for file in reversed(self.files):
             if file.count:
                 return IndexEnd(file.header.end_physical, int(file.name), file.count)

@@ -247,8 +247,9 @@ class ReferenceStore:
                 self._wants_checkpoint = False  # before the wait: a topic that is deleted meanwhile wants the next one
                 if await write_checkpoint(parts) is None:
                     self._wants_checkpoint = True
+                else:
+                    await self._follow_log_min(parts)
                 self._lacks_room.discard("maintain")
-                await self._follow_log_min(parts)
 
     async def _follow_log_min(self, parts: Parts) -> None:
         """Removes what had to stay of queues and index, because no checkpoint covered what comes after it."""
