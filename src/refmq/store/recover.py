@@ -74,6 +74,12 @@ class _Plan:
     queue_ends: dict[tuple[str, int], int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether a clean stop has made everything durable and nothing was changed since, whatever the abort file says:
+        somebody may have removed it."""
+        return self.durable is not None and self.durable.is_clean
+
 
 async def recover(parts: Parts, now_ms: TimestampMs) -> RecoveryReport:
     """Recovers a locked store. Raises `StrayFile`, `DamagedLog` and `DiskError`."""
@@ -276,7 +282,7 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
 
 async def truncate_queues(parts: Parts, plan: _Plan) -> None:
     """Cuts every queue behind the units that are surely durable, and makes the cut durable."""
-    if not plan.was_clean:
+    if not plan.is_settled:
         # A start that died may have removed files without waiting: they must not come back behind our back.
         await parts.names.flush_below(QUEUE_DIRECTORY)
         await parts.names.flush_below(EXT_DIRECTORY)
@@ -290,7 +296,7 @@ async def truncate_queues(parts: Parts, plan: _Plan) -> None:
 async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, plan: _Plan) -> None:
     """Ends one queue, zeroes what was behind and flushes it: it must not come back when new units stand before it."""
     cut = queue.end_at(end)
-    if cut or not plan.was_clean:  # a start that died may have zeroed all of it and flushed nothing
+    if cut or not plan.is_settled:  # a start that died may have zeroed all of it and flushed nothing
         await queue.flush_files()
     if cut and parts.emit is not None:
         parts.emit(Event("TruncateQueue", "", queue.topic, queue.queue_id, queue.end, plan.scan.valid_to))
@@ -347,7 +353,7 @@ def _truncate_index(parts: Parts, plan: _Plan) -> None:
         return
     end = plan.durable.index_end
     index.remove_behind(end)
-    if index.files and (index.files[-1].count != end.count or not plan.durable.is_clean):
+    if index.files and (index.files[-1].count != end.count or not plan.is_settled):
         _cut_index_file(parts, index.files[-1], end.count)
 
 
