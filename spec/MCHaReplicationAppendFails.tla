@@ -18,7 +18,7 @@ NotEmpty(s)  == End(s) # 0
 SlaveAppendFails(s) ==
     /\ Fault("SlaveAppendFails")
     /\ MayStrike(s)
-    /\ ServingSlave(s) /\ Linked(s)
+    /\ Linked(s)               \* so it is a slave that runs
     /\ link[s].down # <<>>
     /\ Head(link[s].down).body # <<>>
     /\ End(s) = 0 \/ End(s) = Head(link[s].down).from
@@ -33,4 +33,12 @@ FairFailingSpec == FailingSpec /\ Fairness /\ \A s \in Node : WF_vars(MasterHear
 
 \* No slave closes a connection because of what it reads from it. (Expected to be violated.)
 NeverRefused == [][\A s \in Node : link[s] # NoLink /\ link'[s] = NoLink => Faulty]_vars
+
+\* Double entry: an append fails where one was to be made, no less and no more.
+FailureGuard == \A s \in Node : ENABLED SlaveAppendFails(s) <=>
+    /\ "SlaveAppendFails" \in Faults /\ faults + 1 <= MaxFaults /\ MayStrike(s)
+    /\ role[s] = "slave" /\ up[s] = "up"
+    /\ IF link[s] = NoLink THEN FALSE
+       ELSE IF link[s].down = <<>> THEN FALSE
+       ELSE Len(link[s].down[1].body) > 0 /\ base[s] + Len(log[s]) \in {0, link[s].down[1].from}
 ==============================================================================
