@@ -659,7 +659,7 @@ SEEDED: Final = (
         "",
         "What had to stay of a queue when its log expired stays for ever.",
         "refmq.store.store",
-        "                    await self._follow_log_min(parts)\n",
+        "                    await follow_log_min(parts)  # a file may have had to stay until this checkpoint\n",
         "                    pass\n",
     ),
 )

@@ -106,7 +106,7 @@ async def follow_log_min(parts: Parts) -> None:
     log_min: PhysicalOffset = parts.log.log_min
     queues = tuple(parts.queues.values())
     for queue in queues:
-        queue.correct_min_offset(log_min)  # first, because nothing of it can fail
+        queue.min_at(log_min)  # first, because nothing of it can fail
     for queue in queues:
         while queue.remove_expired_file(log_min, parts.checkpointed_to):
             await parts.names.flush(queue.files.directory)

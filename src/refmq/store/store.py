@@ -78,8 +78,6 @@ class ReferenceStore:
         """Which of `dispatch` and `maintain` found no room, until their next attempt finds some."""
         self._is_maintaining = False
         self._wants_checkpoint = False
-        self._followed_min = PhysicalOffset(-1)
-        """The begin of the log that queues and index have followed after a checkpoint."""
 
     @property
     def parts(self) -> Parts:
@@ -107,7 +105,6 @@ class ReferenceStore:
             raise
         self._parts, self._lock, self._failure = parts, lock, None
         self._lacks_room, self._wants_checkpoint = set(), False
-        self._followed_min = PhysicalOffset(-1)
         self._clock.start(now_ms)
         self._pressure = disk_pressure(parts)
         return report
@@ -248,15 +245,8 @@ class ReferenceStore:
                 if await write_checkpoint(parts) is None:
                     self._wants_checkpoint = True
                 else:
-                    await self._follow_log_min(parts)
+                    await follow_log_min(parts)  # a file may have had to stay until this checkpoint
                 self._lacks_room.discard("maintain")
-
-    async def _follow_log_min(self, parts: Parts) -> None:
-        """Removes what had to stay of queues and index, because no checkpoint covered what comes after it."""
-        log_min = parts.log.log_min
-        if self._followed_min != log_min:
-            await follow_log_min(parts)
-            self._followed_min = log_min
 
     async def clean_queues(self) -> None:
         if self._failure is None:  # otherwise nobody knows what is durable: nothing may go
