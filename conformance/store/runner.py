@@ -197,6 +197,7 @@ class Runner:
                 self.disk = self.disk.after_process_crash()  # a new process, with nothing lost
             case h.RestartStore():
                 self._stop(store)
+                self._is_at_rest = False  # the start may die
                 try:
                     self._started(store, drive(store.start(TimestampMs(self.now_ms))))
                 except DiskError as error:  # the step may be stopped by a fault; a start here may not fail for it
@@ -522,10 +523,12 @@ class Runner:
                 self._see(seen.ProcessCrash(loses_unwritten=self.setting.transient_pool))
             case h.PowerLoss(survivors=survivors, harsh=harsh):
                 self.disk = self.disk.after_power_loss(scripted(survivors, harshest if harsh else mildest))
+                self._foreign = {path: data for path, data in self._foreign.items() if self.disk.exists(path)}
                 self._see(seen.PowerLoss())
 
     def _start(self, step: h.StartStore) -> None:
         undisturbed = self._undisturbed(step)
+        self._is_at_rest = False
         before, was_durable = self.disk.contents(), self.disk.is_durable
         self.disk.cancel_faults()
         for how, at, survivors in step.deaths:
@@ -560,7 +563,6 @@ class Runner:
         self._rules = FlushRules.since(self.now_ms, self.setting.flush_page_bytes)
         self._has_deleted = self._owes_checkpoint = self._has_failed = False
         self._appended_to = 0
-        self._is_at_rest = False
         self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched, report.notes))
         worst = raw.worst_case(self.disk)
         if ABORT not in worst:
