@@ -205,8 +205,8 @@ SEEDED: Final = (
         "C8, T1",
         "Truncation leaves the bytes behind the new end as they were.",
         "refmq.store.file_sequence",
-        "            cut += self.zero_from(position)\n",
-        "            pass\n",
+        "            zeroed = self.zero_from(position)\n",
+        "            zeroed = 0\n",
     ),
     Seeded(
         "tail-not-flushed",
@@ -661,6 +661,14 @@ SEEDED: Final = (
         "refmq.store.store",
         "                    await follow_log_min(parts)  # a file may have had to stay until this checkpoint\n",
         "                    pass\n",
+    ),
+    Seeded(
+        "zeros-not-flushed",
+        "",
+        "What a new unit cut off behind itself is zeroed, and the flush of the unit ends before the zeros.",
+        "refmq.store.file_sequence",
+        "self.file_bytes if has_zeroed else end - base",
+        "end - base",
     ),
 )
 

@@ -112,6 +112,8 @@ class FileSequence:
         self.wrote = 0
         self.flushed = 0
         self._cuts = 0
+        self._zeroed_base = -1
+        """The file in which bytes behind the end were zeroed: its next flush covers them too."""
         """How often the data was cut: a flush that was under way meanwhile must not move `flushed`."""
 
     # --- loading ---------------------------------------------------------------------------------------------------
@@ -249,7 +251,10 @@ class FileSequence:
         while self.remove_last_behind(position):
             cut += self.file_bytes
         if self.holds(position):
-            cut += self.zero_from(position)
+            zeroed = self.zero_from(position)
+            if zeroed:
+                self._zeroed_base = self.base_of(position)
+            cut += zeroed
             self._make_whole(self.base_of(position))
         self.wrote = position
         self.flushed = min(self.flushed, position)
@@ -323,7 +328,8 @@ class FileSequence:
                 self.flushed = max(self.flushed, min(target, base + self.file_bytes))
                 continue
             end = min(target, base + self.file_bytes)
-            await self.file(base).flush(position - base, end - base)
+            has_zeroed = base == self._zeroed_base
+            await self.file(base).flush(position - base, self.file_bytes if has_zeroed else end - base)
             if end == target and end in self.bases:
                 # An empty file follows (the transient pool holds what will stand there). It shows that the log goes on
                 # behind the blank at the end of this one, so it has to survive with its size.
@@ -331,6 +337,7 @@ class FileSequence:
             await self._names.flush(self.directory)
             if self._cuts == cuts:
                 self.flushed = max(self.flushed, end)
+                self._zeroed_base = -1 if has_zeroed else self._zeroed_base
 
     async def flush_last_file(self) -> None:
         """Makes all of the last file durable, also what is behind the data, and the names."""
