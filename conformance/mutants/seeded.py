@@ -670,6 +670,14 @@ SEEDED: Final = (
         "self.file_bytes if has_zeroed else end - base",
         "end - base",
     ),
+    Seeded(
+        "abort-file-not-durable",
+        "",
+        "A start changes files before the abort file is durable: a power loss makes it look like a clean stop.",
+        "refmq.store.recover",
+        '        parts.names.changed("")\n    await parts.names.flush("")\n    still',
+        "    still",
+    ),
 )
 
 NOT_OURS: Final = {

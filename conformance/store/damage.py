@@ -87,7 +87,7 @@ def lose_derived(disk: SimulatedDisk, what: str) -> None:
         gone = [path for path in gone if gone[0].rpartition("/")[0] == path.rpartition("/")[0]]
     if what == "queue file":
         # The first file of a queue may be missing because it has expired; nobody can know.
-        gone = [path for before, path in pairwise(gone) if before.rpartition("/")[0] == path.rpartition("/")[0]][-2:-1]
+        gone = [path for before, path in pairwise(gone) if before.rpartition("/")[0] == path.rpartition("/")[0]][:1]
     for path in gone:
         disk.take_away(path)
         if what == "index content":

@@ -93,6 +93,7 @@ class Runner:
         self._has_deleted = False
         """Whether a topic was deleted: the next `maintain` makes everything durable."""
         self._owes_checkpoint = False
+        """Whether a checkpoint found no room: the next `maintain` writes it."""
         self._has_failed = False
         """Whether the store could not make something durable: it promises nothing any more."""
         self._appended_to = 0
@@ -112,9 +113,7 @@ class Runner:
             assert self._armed is not None
             self._crash(self._armed)
         except DiskError as error:
-            if isinstance(error, DiskFailed) and isinstance(
-                step, h.FlushLog | h.Maintain | h.ExpireFile | h.CleanQueues
-            ):
+            if isinstance(error, DiskFailed) and isinstance(step, _FLUSHING):
                 assert self.store is not None
                 self._has_failed = True
                 if self.store.accepts_puts:
