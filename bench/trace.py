@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import refmq_fast
-from refmq.broker.config import BrokerConfig
-from refmq.net.broker import BrokerNode
+from refmq.model.broker_config import BrokerConfig
+from refmq.net.broker_node import BrokerNode
 from refmq.net.files import RealDisk
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request

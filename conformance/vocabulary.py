@@ -22,7 +22,7 @@ from refmq.verify.oracles import ORACLES
 from refmq.verify.spec.actions import actions_of_next
 
 ROOT: Final = Path(__file__).parent.parent
-STEP_PACKAGES: Final = ("store", "broker", "nameserver", "client", "net")
+STEP_PACKAGES: Final = ("store", "plane", "broker", "nameserver", "client", "net")
 EVENT_PACKAGES: Final = (*STEP_PACKAGES, "sim")
 
 SIDES: Final = ("spec", "step", "event", "history")
@@ -54,7 +54,7 @@ ELSEWHERE: Final[dict[tuple[str, str], str]] = {
     ("FinishRecovery", "step"): "the end of `refmq.store.recover.recover`",
     ("StopStore", "step"): "`refmq.store.store.ReferenceStore.stop`",
     ("LoanExpire", "step"): "a part of `refmq.broker.queue_locks.lock_queue`",
-    ("PersistOffsets", "step"): "`refmq.broker.broker.Broker.save_offsets`",
+    ("PersistOffsets", "step"): "`refmq.broker.control_plane.Broker.save_offsets`",
     ("PersistOffsets", "event"): "not recorded: the file is read at the next start",
     ("RemoveQueues", "history"): "an operator's repair of a stopped store; no history draws it",
     ("ConsumerResume", "history"): "the end of ConsumerPause",

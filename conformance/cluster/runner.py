@@ -12,7 +12,7 @@ from conformance.base import Violation
 from conformance.cluster import history as h
 from conformance.cluster import questions
 from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
-from refmq.broker.config import BrokerConfig
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
 from refmq.sim.cluster import Cluster
 from refmq.sim.loop import Stuck

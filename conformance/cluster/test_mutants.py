@@ -11,13 +11,13 @@ import pytest
 from conformance.cluster import generate, runner
 from conformance.cluster import history as h
 from refmq.broker import queue_locks
-from refmq.broker.broker import Broker
 from refmq.broker.check_rounds import CheckRounds
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers import send
 from refmq.broker.put import put_with_live_properties
 from refmq.broker.transactions import Decision, HalfMessage, Transactions
 from refmq.model.ids import PhysicalOffset, QueueOffset
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
 from refmq.net.engine import ReferenceEngine
 from refmq.protocol.headers.messages import EndTransactionRequest
 from refmq.sim.disk import _SimulatedFile

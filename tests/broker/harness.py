@@ -7,14 +7,14 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from refmq.broker.broker import Broker
-from refmq.broker.check_rounds import CheckRounds, Limits, Progress
-from refmq.broker.config import BrokerConfig
+from refmq.broker.check_rounds import CheckLimits, CheckRounds, Progress
+from refmq.broker.config_files import StoredTables, start_state
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers import handle
 from refmq.broker.handlers.pull import answer_held
 from refmq.broker.handlers.transaction import ask_producer
 from refmq.broker.queue_locks import restart_broker
-from refmq.broker.stored import StoredTables, start_state
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.codes import RequestCode
@@ -196,7 +196,7 @@ class Harness:
 
     def round(self, check_max: int = 15, timeout_ms: int = 6_000) -> None:
         """One check round for transactions."""
-        run(self.rounds.run(Limits(check_max, timeout_ms)))
+        run(self.rounds.run(CheckLimits(check_max, timeout_ms)))
 
 
 def send_header(topic: str, queue: int, properties: Mapping[str, str], **changes: Any) -> SendMessageRequest:

@@ -11,9 +11,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from refmq.broker import filters
-from refmq.broker.config import BrokerConfig
-from refmq.broker.filter import BloomFilter
 from refmq.broker.handlers import pull
+from refmq.filter import BloomFilter
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.heartbeat import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from refmq.broker import filters
-from refmq.broker.filter import BloomFilter, matches
 from refmq.broker.filters import FilterRegistry
+from refmq.filter import BloomFilter, matches
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.protocol.bodies.heartbeat import SubscriptionData
 

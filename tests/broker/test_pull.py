@@ -8,11 +8,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from refmq.broker import pull_hold
-from refmq.broker.config import BrokerConfig
 from refmq.broker.handlers.pull import answer_held
-from refmq.broker.pull_hold import PullHold
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.plane import hold as pull_hold
+from refmq.plane.hold import PullHold
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.heartbeat import (
     ConsumeFromWhere,
@@ -148,7 +148,7 @@ def test_a_pull_waits_five_minutes_at_most() -> None:
     world = Harness()
     world.send("T")
     assert world.pull(offset=1, sys_flag=SUSPEND, suspend_timeout_millis=1 << 40) is None
-    now_ms = world.broker.world.now_ms()
+    now_ms = world.broker.environment.now_ms()
     ends = {QueueId("T", 0): QueueOffset(1)}
     assert world.broker.hold.look(TimestampMs(now_ms + 299_999), ends.__getitem__) == ()
     assert len(world.broker.hold.look(TimestampMs(now_ms + 300_000), ends.__getitem__)) == 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from refmq.broker.config import BrokerConfig
+from refmq.model.broker_config import BrokerConfig
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import SubscriptionGroupConfig
 from refmq.protocol.codes import RequestCode, ResponseCode

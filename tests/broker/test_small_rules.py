@@ -8,8 +8,8 @@ import pytest
 
 from refmq.broker import clients, topics
 from refmq.broker.clients import ClientTable, ConnectionId, Member
-from refmq.broker.config import BrokerConfig
 from refmq.broker.put import sent_properties
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import ClientId, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import SubscriptionGroupConfig

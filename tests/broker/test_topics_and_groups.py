@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refmq.broker import groups, topics
-from refmq.broker.config import BrokerConfig
 from refmq.broker.topics import SendCreation, TopicTable
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import TimestampMs
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from refmq.broker.config import BrokerConfig
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
 from refmq.net.clock import wall_ms
 from refmq.net.limits import Limits
 from refmq.sim.disk import SimulatedDisk

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from refmq.errors import DiskError, DiskFailed, DiskFull, FlushFailed
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from refmq.broker.flow import Kind
 from refmq.net.clock import wall_ms
+from refmq.plane.flow import Kind
 from refmq.protocol.bodies.codec import decode_body
 from refmq.protocol.bodies.config import KVTable
 from refmq.protocol.codes import RequestCode, ResponseCode

@@ -16,8 +16,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refmq.broker.copies import copy_of
-from refmq.broker.world import Engine, World
+from refmq.broker.environment import Engine, Environment
+from refmq.broker.message_copy import copy_of
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol import names
 from refmq.protocol.bodies.offsets import DelayOffsets
@@ -53,9 +53,11 @@ class Turn:
 class DelayService:
     """The cursors of all levels."""
 
-    def __init__(self, engine: Engine, world: World, levels: DelayLevels, stored: DelayOffsets | None) -> None:
+    def __init__(
+        self, engine: Engine, environment: Environment, levels: DelayLevels, stored: DelayOffsets | None
+    ) -> None:
         self._engine = engine
-        self._world = world
+        self._environment = environment
         self._levels = levels
         found = {} if stored is None else stored.offset_table
         self.cursors = {

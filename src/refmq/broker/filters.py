@@ -12,8 +12,8 @@ from typing import Annotated, Final
 
 from rpds import HashTrieMap
 
-from refmq.broker.filter import BloomFilter, SqlSyntaxError, compile_expression, matches
-from refmq.broker.filter.sql_ast import Expression
+from refmq.filter import BloomFilter, SqlSyntaxError, compile_expression, matches
+from refmq.filter.sql_ast import Expression
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, EXPRESSION_TAG, SubscriptionData
 from refmq.protocol.headers.codec import Int32, Int64, Wire

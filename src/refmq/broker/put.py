@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from refmq.broker.broker import Broker
-from refmq.broker.live_properties import delay_level, waits_for_flush
+from refmq.broker.control_plane import Broker
 from refmq.model.step import Event
+from refmq.plane.property_rules import delay_level, waits_for_flush
 from refmq.protocol import names
 from refmq.protocol.names import TRANS_HALF_TOPIC
 from refmq.protocol.record import (
@@ -52,5 +52,5 @@ async def send_half(broker: Broker, message: MessageToStore, properties: dict[st
     if result.status.is_stored:
         group = properties.get(names.PRODUCER_GROUP, "")
         where = (result.physical_offset, result.queue_offset, result.fingerprint)
-        broker.world.emit(Event("SendHalf", group, message.topic, message.queue_id, *where))
+        broker.environment.emit(Event("SendHalf", group, message.topic, message.queue_id, *where))
     return result

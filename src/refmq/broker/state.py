@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refmq.broker.clients import ClientTable
-from refmq.broker.config import BrokerConfig
 from refmq.broker.filters import FilterRegistry
 from refmq.broker.groups import GroupTable
-from refmq.broker.offsets import OffsetTable
 from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.topics import TopicTable
+from refmq.model.broker_config import BrokerConfig
+from refmq.plane.offsets import OffsetTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Final
 
 from rpds import HashTrieMap
 
-from refmq.broker.config import PERM_INHERIT, PERM_READ_WRITE, BrokerConfig, perm_text
+from refmq.model.broker_config import PERM_INHERIT, PERM_READ_WRITE, BrokerConfig, perm_text
 from refmq.model.ids import TimestampMs
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from refmq.protocol.names import (

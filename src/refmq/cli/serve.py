@@ -9,12 +9,12 @@ from tempfile import TemporaryDirectory
 import click
 from click.core import ParameterSource
 
-from refmq.broker.config import BrokerConfig
 from refmq.cli._server import trace_option
 from refmq.cli.output import warn
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.nameserver.settings import DEFAULT_PORT
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
 from refmq.net.broker_process import LAPTOP_STORE, BrokerPlan, run_serve_process
 from refmq.net.clock import wall_ms
 from refmq.net.files import RealDisk

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from refmq.broker.config import BrokerConfig
 from refmq.broker.settings import TLS_DEFAULTS, apply_settings
 from refmq.errors import RefmqError, UsageError
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.net.address import format_address
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
 from refmq.net.files import RealDisk
 from refmq.net.limits import Limits
 from refmq.net.nameserver import FileOn, Nameserver

@@ -18,9 +18,9 @@ import signal
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker.config import BrokerConfig
 from refmq.errors import DiskError
-from refmq.net.broker import BrokerNode
+from refmq.model.broker_config import BrokerConfig
+from refmq.net.broker_node import BrokerNode
 from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import stop_on_signals
 from refmq.sim.disk import Fault

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from refmq.broker.broker import Broker
-from refmq.broker.world import Peer
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.runtime import runtime_info
 from refmq.broker.settings import change_over_the_wire, shown_settings
 from refmq.broker.stats import Period
-from refmq.broker.world import Peer
 from refmq.errors import UsageError
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import KVTable

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import done, handles, refuse
-from refmq.broker.world import Peer
 from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.codes import RequestCode, ResponseCode

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker import offsets
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.stats import Period, Stat
-from refmq.broker.world import Peer
 from refmq.model.ids import MessageQueue, QueueOffset, TimestampMs
+from refmq.plane import offsets
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.bodies.offsets import CorrectionOffsets, QueueWithOffset, ResetOffsetBody, ResetOffsetBodyForC
@@ -157,14 +157,14 @@ def _time_span(broker: Broker, header: QueryConsumeTimeSpanRequest, queue_id: in
 
     def text(at_ms: TimestampMs) -> str:
         """`yyyy-MM-dd#HH:mm:ss:SSS`, as the admin tool reads times."""
-        return broker.world.local_time(at_ms).replace(" ", "#").replace(",", ":")
+        return broker.environment.local_time(at_ms).replace(" ", "#").replace(",", ":")
 
     return QueueTimeSpan(
         message_queue=_queue(broker, name, queue_id),
         min_time_stamp=first_ms,
         max_time_stamp=last_ms,
         consume_time_stamp=consumed_ms,
-        delay_time=max(0, broker.world.now_ms() - next_ms) if next_ms >= 0 else 0,
+        delay_time=max(0, broker.environment.now_ms() - next_ms) if next_ms >= 0 else 0,
         min_time_stamp_str=text(first_ms),
         max_time_stamp_str=text(last_ms),
         consume_time_stamp_str=text(consumed_ms),
@@ -225,7 +225,7 @@ def _tell_members(
         if member.version < V3_0_7_SNAPSHOT:
             remark = f"the client does not support this feature. version={version_name(member.version)}"
             return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
-        peer = broker.world.connection(member.connection)
+        peer = broker.environment.connection(member.connection)
         if peer is not None:
             peer.send_oneway(oneway(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told))
     return done(command, body=body)

@@ -1,7 +1,7 @@
 """Pulling: 11 PULL_MESSAGE and 361 LITE_PULL_MESSAGE, with long polling.
 
 A pull is checked, run against the store, and answered, unless it found nothing new and may wait: then it is parked
-(`refmq.broker.pull_hold`) and run again when it is woken. The second run repeats every check, never parks and never
+(`refmq.plane.hold`) and run again when it is woken. The second run repeats every check, never parks and never
 commits an offset again.
 """
 
@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refmq.broker.broker import Broker
-from refmq.broker.config import PERM_READ
-from refmq.broker.filter import compile_expression, matches, parse_tags
-from refmq.broker.filter.sql_lexer import SqlSyntaxError
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.filters import FilterData, is_tag_expression
 from refmq.broker.handlers._registry import FAQ, Answer, handles, refuse
-from refmq.broker.pull_hold import HeldPull
 from refmq.broker.stats import Stat
-from refmq.broker.world import Peer
+from refmq.filter import compile_expression, matches, parse_tags
+from refmq.filter.sql_lexer import SqlSyntaxError
+from refmq.model.broker_config import PERM_READ
 from refmq.model.ids import MessageQueue, QueueOffset, TimestampMs
+from refmq.plane.hold import HeldPull
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import SubscriptionGroupConfig
 from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, MessageModel, SubscriptionData
@@ -87,7 +87,7 @@ def pull_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer
         wait_ms = min(header.suspend_timeout_millis, SUSPEND_MS_MAX)
         if not broker.config.long_polling_enable:
             wait_ms = broker.config.short_polling_time_mills
-        deadline = TimestampMs(broker.world.now_ms() + max(0, wait_ms))
+        deadline = TimestampMs(broker.environment.now_ms() + max(0, wait_ms))
         queue = QueueId(header.topic, header.queue_id)
         offset = QueueOffset(header.queue_offset)
         if broker.hold.park(peer.number, command, queue, offset, deadline, allowed.message_filter):
@@ -97,7 +97,7 @@ def pull_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer
 
 def answer_held(broker: Broker, pull: HeldPull) -> None:
     """Runs a woken pull again and answers it. A peer that is gone needs no answer."""
-    peer = broker.world.connection(pull.connection)
+    peer = broker.environment.connection(pull.connection)
     if peer is None or peer.closed:
         return
     header = decode_header(PullMessageRequest, pull.command)
@@ -110,7 +110,7 @@ def answer_held(broker: Broker, pull: HeldPull) -> None:
 
 
 def _read(broker: Broker, header: PullMessageRequest, allowed: Allowed) -> GetResult:
-    begun_ms = broker.world.now_ms()
+    begun_ms = broker.environment.now_ms()
     result = broker.engine.store.get_message(
         header.topic,
         header.queue_id,
@@ -118,7 +118,7 @@ def _read(broker: Broker, header: PullMessageRequest, allowed: Allowed) -> GetRe
         max(0, header.max_msg_nums),
         allowed.message_filter,
     )
-    took_ms = max(0, broker.world.now_ms() - begun_ms)
+    took_ms = max(0, broker.environment.now_ms() - begun_ms)
     broker.stats.get_times.add(took_ms)
     broker.stats.add(Stat.GROUP_GET_LATENCY, f"{header.queue_id}@{header.topic}@{header.consumer_group}", took_ms)
     if not result.records:
@@ -156,7 +156,7 @@ def _answer(
         cluster = broker.config.broker_cluster_name
         broker.stats.count_get(cluster, header.consumer_group, header.topic, len(result.records), result.size_bytes)
     elif code is ResponseCode.PULL_OFFSET_MOVED:
-        broker.world.spawn(_offset_moved(broker, header, result), "offset moved event")
+        broker.environment.spawn(_offset_moved(broker, header, result), "offset moved event")
     return response(command, code, encode_header(fields), b"".join(result.records), remark=result.status.name)
 
 
@@ -175,7 +175,7 @@ async def _offset_moved(broker: Broker, header: PullMessageRequest, result: GetR
             queue_id=0,
             body=encode_body(event),
             properties=join_properties(properties).encode(),
-            born_timestamp_ms=broker.world.now_ms(),
+            born_timestamp_ms=broker.environment.now_ms(),
             born_host=broker.store_host,
             store_host=broker.store_host,
         ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
-from refmq.broker.world import Peer
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.stats import ConsumeQueueDump, ConsumeQueueEntry

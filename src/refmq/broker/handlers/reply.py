@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import Answer, handles, refuse
 from refmq.broker.handlers.send import (
     Refused,
@@ -19,11 +20,9 @@ from refmq.broker.handlers.send import (
     sent_message,
     with_tag_flag,
 )
-from refmq.broker.hosts import host_text
-from refmq.broker.live_properties import waits_for_flush
-from refmq.broker.world import Peer
 from refmq.errors import RefmqError
 from refmq.model.ids import ClientId
+from refmq.plane.property_rules import waits_for_flush
 from refmq.protocol import names
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -35,6 +34,7 @@ from refmq.protocol.headers.send import (
     decode_send_header,
     reply_header,
 )
+from refmq.protocol.host_address import host_text
 from refmq.protocol.record import join_properties, parse_properties
 
 PUSH_TIMEOUT_S: Final = 10.0
@@ -50,7 +50,7 @@ async def send_reply_message(broker: Broker, peer: Peer, command: RemotingComman
     except Refused as refused:
         return refuse(command, refused.code, refused.remark, encode_header(common))
     properties = parse_properties(header.properties or "")
-    properties[names.PUSH_REPLY_TIME] = str(broker.world.now_ms())
+    properties[names.PUSH_REPLY_TIME] = str(broker.environment.now_ms())
     refusal = await _push(broker, peer, command, header, properties)
     if refusal is None:
         common = replace(common, msg_id="0", queue_id=header.queue_id, queue_offset=0)
@@ -73,14 +73,14 @@ async def _push(
     if client is None:
         return f"reply message properties[{names.MESSAGE_REPLY_TO_CLIENT}] is null"
     number = broker.state.clients.producer_connections.get(ClientId(client))
-    target = None if number is None else broker.world.connection(number)
+    target = None if number is None else broker.environment.connection(number)
     if target is None or target.closed:
         return f"push reply message fail, channel of <{client}> not found."
     pushed = reply_header(
         replace(header, properties=join_properties(properties), reconsume_times=header.reconsume_times or 0),
         born_host=peer.peer,
         store_host=host_text(broker.store_host),
-        store_timestamp=broker.world.now_ms(),
+        store_timestamp=broker.environment.now_ms(),
     )
     question = request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, encode_header(pushed), command.body)
     try:

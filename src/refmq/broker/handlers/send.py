@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from refmq.broker.broker import Broker
-from refmq.broker.config import PERM_WRITE
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import FAQ, handles, refuse
-from refmq.broker.hosts import host_of
-from refmq.broker.live_properties import delay_level, waits_for_flush
 from refmq.broker.put import send_half, sent_properties
 from refmq.broker.topics import SendCreation, describe, dlq_topic, name_mistake
-from refmq.broker.world import Peer
+from refmq.model.broker_config import PERM_WRITE
 from refmq.model.ids import TimestampMs
+from refmq.plane.property_rules import delay_level, waits_for_flush
 from refmq.protocol import names
 from refmq.protocol.bodies.config import TopicConfig, TopicFilterType
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse, decode_send_header
+from refmq.protocol.host_address import host_of
 from refmq.protocol.names import NOT_FOR_CLIENTS, RETRY_PREFIX, TOPIC_LENGTH_MAX
 from refmq.protocol.record import SYS_FLAG_MULTI_TAGS, join_properties, parse_properties
 from refmq.protocol.versions import V3_4_9
@@ -99,7 +99,7 @@ def store_refusal(broker: Broker, status: PutStatus) -> Refused:
                 f"msg body length limit {limit}B, msg properties length limit 32KB.",
             )
         case PutStatus.SERVICE_NOT_AVAILABLE:
-            ratio = broker.world.disk_used_ratio()
+            ratio = broker.environment.disk_used_ratio()
             return Refused(
                 ResponseCode.SERVICE_NOT_AVAILABLE,
                 "service not available now. It may be caused by one of the following reasons: the broker's disk is "
@@ -115,9 +115,9 @@ def store_refusal(broker: Broker, status: PutStatus) -> Refused:
 async def check_send(broker: Broker, peer: Peer, header: SendMessageRequest) -> TopicConfig:
     """The topic of a send that may go ahead; `Refused` otherwise."""
     config = broker.config
-    now_ms = broker.world.now_ms()
+    now_ms = broker.environment.now_ms()
     if now_ms < config.start_accept_send_request_time_stamp:
-        until = broker.world.local_time(TimestampMs(config.start_accept_send_request_time_stamp))
+        until = broker.environment.local_time(TimestampMs(config.start_accept_send_request_time_stamp))
         raise Refused(ResponseCode.SYSTEM_ERROR, f"broker unable to service, until {until}")
     known = broker.state.topics.get(header.topic)
     if not config.broker_permission & PERM_WRITE and known is not None and known.order:
@@ -153,7 +153,7 @@ async def _create(broker: Broker, header: SendMessageRequest) -> TopicConfig:
 def choose_queue(broker: Broker, header: SendMessageRequest, topic: TopicConfig) -> int:
     if header.queue_id >= 0:
         return header.queue_id
-    return broker.world.random_below(RANDOM_QUEUE_BOUND) % topic.write_queue_nums
+    return broker.environment.random_below(RANDOM_QUEUE_BOUND) % topic.write_queue_nums
 
 
 async def _put_single(

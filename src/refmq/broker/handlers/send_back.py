@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker.broker import Broker
-from refmq.broker.config import PERM_WRITE
-from refmq.broker.copies import copy_of
+from refmq.broker.control_plane import Broker
+from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import FAQ, done, handles, refuse
+from refmq.broker.message_copy import copy_of
 from refmq.broker.put import put_with_live_properties
 from refmq.broker.stats import Stat
 from refmq.broker.topics import SYS_FLAG_UNIT_SUB, dlq_topic, retry_topic
-from refmq.broker.world import Peer
+from refmq.model.broker_config import PERM_WRITE
 from refmq.model.ids import PhysicalOffset
 from refmq.protocol import names
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -59,7 +59,7 @@ async def consumer_send_msg_back(broker: Broker, peer: Peer, command: RemotingCo
     retries_max = group.retry_max_times
     if command.version >= V3_4_9 and header.max_reconsume_times is not None:
         retries_max = header.max_reconsume_times
-    queue_id = broker.world.random_below(RANDOM_QUEUE_BOUND) % group.retry_queue_nums
+    queue_id = broker.environment.random_below(RANDOM_QUEUE_BOUND) % group.retry_queue_nums
     level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
     if record.reconsume_times >= retries_max or header.delay_level < 0:
         topic, queue_id, level = dlq_topic(header.group), 0, 0

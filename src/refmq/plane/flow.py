@@ -21,7 +21,7 @@ from collections.abc import Awaitable
 from enum import Enum
 from typing import Final, TypeVar
 
-from refmq.broker.config import BrokerConfig
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import TimestampMs
 from refmq.protocol.codes import RequestCode
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from refmq.broker.config import BrokerConfig
-from refmq.broker.flow import KINDS, FlowControl, Kind, capacity, wait_limit_ms
 from refmq.broker.handlers import SERVED
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import TimestampMs
+from refmq.plane.flow import KINDS, FlowControl, Kind, capacity, wait_limit_ms
 
 CONFIG = BrokerConfig()
 BUSY = "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {}ms, size of queue: {}"

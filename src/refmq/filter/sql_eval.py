@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeAlias, assert_never
 
-from refmq.broker.filter.sql_ast import (
+from refmq.filter.sql_ast import (
     And,
     Bool,
     Compare,

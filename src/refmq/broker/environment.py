@@ -54,7 +54,7 @@ class Engine(Protocol):
     async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult: ...
 
 
-class World(Protocol):
+class Environment(Protocol):
     """Time, chance, files and neighbours."""
 
     def now_ms(self) -> TimestampMs: ...

@@ -17,14 +17,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from refmq.broker import clients, groups, offsets, topics
-from refmq.broker.config import BrokerConfig
-from refmq.broker.filter import BloomFilter
+from refmq.broker import clients, groups, topics
 from refmq.broker.filters import FilterFile, from_file
 from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.state import BrokerState
 from refmq.errors import DiskFailed, WireError
+from refmq.filter import BloomFilter
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset, TimestampMs
+from refmq.plane import offsets
 from refmq.protocol.bodies.codec import decode_body
 from refmq.protocol.bodies.config import SubscriptionGroupWrapper, TopicConfigSerializeWrapper
 from refmq.protocol.bodies.offsets import ConsumerOffsets, DelayOffsets

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.broker.filter import EvaluationError, SqlSyntaxError, compile_expression, evaluate, matches, sql_eval
-from refmq.broker.filter.sql_parser import DEPTH_MAX, EXPRESSION_LENGTH_MAX
+from refmq.filter import EvaluationError, SqlSyntaxError, compile_expression, evaluate, matches, sql_eval
+from refmq.filter.sql_parser import DEPTH_MAX, EXPRESSION_LENGTH_MAX
 
 VECTORS = [
     ("a > 0.0", {"a": "1"}, "P"),

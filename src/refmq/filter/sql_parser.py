@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from refmq.broker.filter.sql_ast import (
+from refmq.filter.sql_ast import (
     BOOLEAN,
     And,
     Bool,
@@ -40,7 +40,7 @@ from refmq.broker.filter.sql_ast import (
     Property,
     Text,
 )
-from refmq.broker.filter.sql_lexer import Lexer, SqlSyntaxError
+from refmq.filter.sql_lexer import Lexer, SqlSyntaxError
 
 __all__ = ["DEPTH_MAX", "EXPRESSION_LENGTH_MAX", "SqlSyntaxError", "compile_expression"]
 

@@ -6,10 +6,10 @@ the message; the Bloom filter lets a queue unit say early that an SQL expression
 
 from __future__ import annotations
 
-from refmq.broker.filter.bloom import BloomFilter
-from refmq.broker.filter.sql_eval import EvaluationError, Truth, evaluate, matches
-from refmq.broker.filter.sql_parser import SqlSyntaxError, compile_expression
-from refmq.broker.filter.tags import TagFilter, parse_tags
+from refmq.filter.bloom import BloomFilter
+from refmq.filter.sql_eval import EvaluationError, Truth, evaluate, matches
+from refmq.filter.sql_parser import SqlSyntaxError, compile_expression
+from refmq.filter.tags import TagFilter, parse_tags
 
 __all__ = [
     "BloomFilter",

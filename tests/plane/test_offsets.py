@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.broker import offsets
-from refmq.broker.offsets import OffsetTable
 from refmq.model.ids import QueueOffset
+from refmq.plane import offsets
+from refmq.plane.offsets import OffsetTable
 from refmq.protocol.bodies.offsets import ConsumerOffsets
 
 COMMITS = st.lists(

@@ -24,33 +24,32 @@ from functools import partial
 from typing import Any, Final
 
 from refmq.broker import clients, filters
-from refmq.broker.broker import Broker
-from refmq.broker.check_rounds import CheckRounds, Progress
-from refmq.broker.check_rounds import Limits as RoundLimits
-from refmq.broker.config import BrokerConfig
-from refmq.broker.flow import KINDS
+from refmq.broker.check_rounds import CheckLimits, CheckRounds, Progress
+from refmq.broker.config_files import FILTERS_FILE, StoredTables, read_tables, start_state
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers import handle
 from refmq.broker.handlers.pull import answer_held
 from refmq.broker.handlers.transaction import ask_producer
-from refmq.broker.hosts import host_of, is_ip
 from refmq.broker.queue_locks import QueueLocks, restart_broker
 from refmq.broker.stats import SAMPLING, Period
-from refmq.broker.stored import FILTERS_FILE, StoredTables, read_tables, start_state
 from refmq.errors import DiskError, FlushFailed, RefmqError
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.net.address import format_address
-from refmq.net.broker_registration import Registration
+from refmq.net.broker_registration import Registrar
 from refmq.net.clock import wall_ms
 from refmq.net.connection import Answer, Connection
 from refmq.net.engine import ReferenceEngine
 from refmq.net.limits import Limits
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
+from refmq.plane.flow import KINDS
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
+from refmq.protocol.host_address import host_of, is_ip
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_GROUP, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.properties import format_properties, parse_properties
 from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
@@ -97,7 +96,7 @@ class BrokerNode:
         )
         self._broker: Broker | None = None
         self._engine: ReferenceEngine | None = None
-        self._registration: Registration | None = None
+        self._registration: Registrar | None = None
         self._rounds: CheckRounds | None = None
         self._delayed = asyncio.Event()
         """A message was put into a delay queue."""
@@ -127,7 +126,7 @@ class BrokerNode:
         return self._rounds
 
     @property
-    def registration(self) -> Registration:
+    def registration(self) -> Registrar:
         assert self._registration is not None, "the broker is started first"
         return self._registration
 
@@ -149,7 +148,7 @@ class BrokerNode:
             raise
         self._config = replace(self._config, listen_port=port)
         self._broker = self._start_broker(stored, self._start_locks(had_a_life), store_host)
-        self._registration = Registration(self._broker)
+        self._registration = Registrar(self._broker)
         self._rounds = self._start_rounds(self._broker)
         self.engine.start()
         self._watch(main.failure, self.engine.failed)
@@ -326,7 +325,7 @@ class BrokerNode:
             await asyncio.sleep(config.transaction_check_interval / 1000)
             try:
                 await self.broker.ensure_topic(TRANS_HALF_TOPIC, 1)
-                await self.rounds.run(RoundLimits(config.transaction_check_max, config.transaction_time_out))
+                await self.rounds.run(CheckLimits(config.transaction_check_max, config.transaction_time_out))
             except RefmqError as error:
                 log.warning("check round: %s", error)
                 self._end_if_flush_failed(error)

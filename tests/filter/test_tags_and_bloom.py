@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.broker.filter import BloomFilter, bloom, parse_tags
+from refmq.filter import BloomFilter, bloom, parse_tags
 from refmq.protocol.record import string_hash
 
 

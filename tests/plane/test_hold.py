@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from refmq.broker.pull_hold import PullHold
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.plane.hold import PullHold
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request
 from refmq.store.api import Dispatched, MatchAll, MessageFilter, QueueId

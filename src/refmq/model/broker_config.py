@@ -54,7 +54,7 @@ class BrokerConfig:
     store_reply_message_enable: bool = True
     sync_flush_timeout: int = 5_000
 
-    # --- flow control, see `refmq.broker.flow` ----------------------------------------------------------------------
+    # --- flow control, see `refmq.plane.flow` ----------------------------------------------------------------------
     broker_fast_failure_enable: bool = True
     wait_time_mills_in_send_queue: int = 200
     wait_time_mills_in_pull_queue: int = 5_000

@@ -2,7 +2,7 @@
 
 A handler is a function of the broker, the peer and the command (see `refmq.broker.handlers`). The broker holds the
 current `BrokerState`; its methods are the few changes that several handlers need. Everything that waits or leaves the
-process goes through `World` and `Engine`.
+process goes through `Environment` and `Engine`.
 """
 
 from __future__ import annotations
@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from refmq.broker import clients, groups, offsets, topics
+from refmq.broker import clients, groups, topics
 from refmq.broker.clients import Changed, ClientStep, ConnectionId
-from refmq.broker.config import BrokerConfig
+from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.delay import DelayService
+from refmq.broker.environment import Engine, Environment
 from refmq.broker.filters import Bitmaps, bury_group
-from refmq.broker.flow import FlowControl
-from refmq.broker.pull_hold import PullHold
 from refmq.broker.state import BrokerState
 from refmq.broker.stats import RateMeter, StatsTable
-from refmq.broker.stored import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.topics import SendCreation, TopicTable
 from refmq.broker.transactions import Transactions
-from refmq.broker.world import Engine, World
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import HostAddress, QueueOffset
 from refmq.model.step import Event
+from refmq.plane import offsets
+from refmq.plane.flow import FlowControl
+from refmq.plane.hold import PullHold
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig
 from refmq.protocol.bodies.offsets import DelayOffsets
@@ -44,14 +45,14 @@ class Broker:
         state: BrokerState,
         store_config: StoreConfig,
         engine: Engine,
-        world: World,
+        environment: Environment,
         store_host: HostAddress,
         delay_offsets: DelayOffsets | None = None,
     ) -> None:
         self.state = state
         self.store_config = store_config
         self.engine = engine
-        self.world = world
+        self.environment = environment
         self.store_host = store_host
         """This broker's address as records carry it."""
         self._saved_topics = state.topics
@@ -60,11 +61,11 @@ class Broker:
         self.flow = FlowControl()
         self.stats = StatsTable()
         self.meter = RateMeter()
-        self.transactions = Transactions(engine, world, store_host)
+        self.transactions = Transactions(engine, environment, store_host)
         self.check_turn = 0
         """Which producer of a group is asked next."""
-        self.delay = DelayService(engine, world, DelayLevels.parse(store_config.delay_levels), delay_offsets)
-        self.started_ms = world.now_ms()
+        self.delay = DelayService(engine, environment, DelayLevels.parse(store_config.delay_levels), delay_offsets)
+        self.started_ms = environment.now_ms()
         self.config_version = DataVersion(timestamp=self.started_ms, counter=0)
         if self.config.enable_calc_filter_bit_map:
             engine.store.set_filter_bitmap(Bitmaps(lambda: self.state.filters))
@@ -80,10 +81,10 @@ class Broker:
     async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
         """Takes a configuration that was changed over the wire, and makes the change durable."""
         before, self.state = self.config, replace(self.state, config=config)
-        self.config_version = topics.next_version(self.config_version, self.world.now_ms())
-        await self.world.save_settings(given)
+        self.config_version = topics.next_version(self.config_version, self.environment.now_ms())
+        await self.environment.save_settings(given)
         if config.broker_permission != before.broker_permission:
-            version = topics.next_version(self.state.topics.version, self.world.now_ms())
+            version = topics.next_version(self.state.topics.version, self.environment.now_ms())
             await self.change_topics(replace(self.state.topics, version=version))
 
     # --- topics --------------------------------------------------------------------------------------------------
@@ -100,13 +101,13 @@ class Broker:
         self.state = replace(self.state, topics=table)
         await self.save_topics()
         if incremental is not None:
-            await self.world.register(incremental)
+            await self.environment.register(incremental)
         else:
-            self.world.spawn(self.world.register(), "register")
+            self.environment.spawn(self.environment.register(), "register")
 
     async def save_topics(self) -> None:
         table = self.state.topics
-        await self.world.save(TOPICS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        await self.environment.save(TOPICS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
         self._saved_topics = table
 
     async def topics_saved(self) -> None:
@@ -117,7 +118,7 @@ class Broker:
 
     async def create_topic_on_send(self, creation: SendCreation) -> bool:
         """Whether the topic of a send exists, after an attempt to create it."""
-        table = topics.create_on_send(self.state.topics, self.config, creation, self.world.now_ms())
+        table = topics.create_on_send(self.state.topics, self.config, creation, self.environment.now_ms())
         if table is None:
             return False
         await self.change_topics(table)
@@ -125,7 +126,7 @@ class Broker:
 
     async def ensure_topic(self, name: str, queues: int, sys_flag: int = 0) -> bool:
         """Whether a topic that the broker itself needs exists, after an attempt to create it."""
-        table = topics.ensure_topic(self.state.topics, name, queues, sys_flag, self.world.now_ms())
+        table = topics.ensure_topic(self.state.topics, name, queues, sys_flag, self.environment.now_ms())
         if table is None:
             return False
         await self.change_topics(table)
@@ -135,16 +136,16 @@ class Broker:
 
     def group(self, name: str) -> SubscriptionGroupConfig | None:
         """A group's settings; the group comes to be when that is allowed."""
-        table = groups.ensure_group(self.state.groups, self.config, name, self.world.now_ms())
+        table = groups.ensure_group(self.state.groups, self.config, name, self.environment.now_ms())
         if table is None:
             return None
         if table is not self.state.groups:
             self.state = replace(self.state, groups=table)
-            self.world.spawn(self.save_groups(), "save groups")
+            self.environment.spawn(self.save_groups(), "save groups")
         return table.get(name)
 
     async def save_groups(self) -> None:
-        await self.world.save(GROUPS_FILE, encode_body(self.state.groups.wrapper(), JsonStyle.FASTJSON))
+        await self.environment.save(GROUPS_FILE, encode_body(self.state.groups.wrapper(), JsonStyle.FASTJSON))
 
     # --- offsets -------------------------------------------------------------------------------------------------
 
@@ -152,19 +153,19 @@ class Broker:
         step = offsets.commit_offset(self.state.offsets, topic, group, queue_id, offset)
         self.state = replace(self.state, offsets=step.state)
         if step.event is not None:
-            self.world.emit(step.event)
+            self.environment.emit(step.event)
 
     async def save_offsets(self) -> None:
         """Writes the offsets down. A trace speaks of it only when they are still the same afterwards: then it may say
         that everything committed so far is durable."""
         saved = self.state.offsets
-        await self.world.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
+        await self.environment.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
         if self.state.offsets is saved and saved is not self._saved_offsets:
             self._saved_offsets = saved
-            self.world.emit(Event("PersistOffsets"))
+            self.environment.emit(Event("PersistOffsets"))
 
     async def save_delay_offsets(self) -> None:
-        await self.world.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))
+        await self.environment.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))
 
     # --- clients -------------------------------------------------------------------------------------------------
 
@@ -172,11 +173,11 @@ class Broker:
         """Takes a step of the client table: tells members, buries the filters of emptied groups, closes the silent."""
         self.state = replace(self.state, clients=step.table)
         for event in step.events:
-            self.world.emit(event)
+            self.environment.emit(event)
         for change in step.changed:
             self._group_changed(change, notify=notify)
         for number in step.expired:
-            peer = self.world.connection(number)
+            peer = self.environment.connection(number)
             if peer is not None:
                 peer.close("no heartbeat for too long")
 
@@ -186,7 +187,7 @@ class Broker:
 
     def _group_changed(self, change: Changed, *, notify: bool) -> None:
         if change.emptied:
-            filters = bury_group(self.state.filters, change.group, self.world.now_ms())
+            filters = bury_group(self.state.filters, change.group, self.environment.now_ms())
             self.state = replace(self.state, filters=filters)
             return
         if notify and self.config.notify_consumer_ids_changed_enable:
@@ -197,6 +198,6 @@ class Broker:
         consumer = self.state.clients.consumers.get(group)
         header = encode_header(NotifyConsumerIdsChangedRequest(consumer_group=group))
         for member in () if consumer is None else consumer.ordered_members():
-            peer = self.world.connection(member.connection)
+            peer = self.environment.connection(member.connection)
             if peer is not None:
                 peer.send_oneway(oneway(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header))

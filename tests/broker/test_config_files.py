@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from refmq.broker.stored import DELAY_FILE, OFFSETS_FILE, TOPICS_FILE, StoredTables, read_tables
+from refmq.broker.config_files import DELAY_FILE, OFFSETS_FILE, TOPICS_FILE, StoredTables, read_tables
 from refmq.errors import DiskFailed
 
 Files = dict[str, tuple[bytes | None, bytes | None]]
