@@ -22,7 +22,7 @@ from refmq.verify.oracles import ORACLES
 from refmq.verify.spec.actions import actions_of_next
 
 ROOT: Final = Path(__file__).parent.parent
-STEP_PACKAGES: Final = ("store", "broker", "nameserver", "client", "net")
+STEP_PACKAGES: Final = ("store", "plane", "broker", "nameserver", "client", "net")
 EVENT_PACKAGES: Final = (*STEP_PACKAGES, "sim")
 
 SIDES: Final = ("spec", "step", "event", "history")
@@ -48,6 +48,7 @@ ELSEWHERE: Final[dict[tuple[str, str], str]] = {
             "Promote",
         )
     },
+    ("AckPut", "step"): "`refmq.plane.ack`: its guard and its events; whoever serves the producer acts",
     ("FlushQueue", "step"): "`refmq.store.flush.flush_queues`, all queues at once",
     ("ServeMessage", "step"): "`refmq.store.get.get_message`",
     ("TruncateQueue", "step"): "a part of `refmq.store.recover.recover`",

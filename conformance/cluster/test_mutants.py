@@ -17,12 +17,13 @@ from refmq.broker.handlers import send
 from refmq.broker.put import put_with_live_properties
 from refmq.broker.transactions import Decision, HalfMessage, Transactions
 from refmq.model.ids import PhysicalOffset, QueueOffset
+from refmq.net import engine
 from refmq.net.broker import BrokerNode
 from refmq.net.engine import ReferenceEngine
 from refmq.protocol.headers.messages import EndTransactionRequest
 from refmq.sim.disk import _SimulatedFile
-from refmq.store.api import MessageToStore, PutResult, PutStatus
 from refmq.store.store import ReferenceStore
+from refmq.store.values import MessageToStore, PutResult, PutStatus
 
 SEEDS = 150
 """Histories that a mistake may survive. Each takes about a fifth of a second."""
@@ -41,7 +42,7 @@ def acknowledged_before_the_flush(patch: pytest.MonkeyPatch) -> None:
         self._wanted.set()
 
     patch.setattr(ReferenceEngine, "_durable", at_once)
-    patch.setattr(ReferenceStore, "ack_put", lambda self, result: result.status)
+    patch.setattr(engine, "ack_put_enabled", lambda durable_at, flushed_to, replicated_to: True)
 
 
 def a_flush_that_does_nothing(patch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from conformance.store.record import (
     java_hash,
 )
 from refmq.model.ids import HostAddress, TimestampMs
-from refmq.store import BatchToStore, MessageToStore, PutResult, PutStatus
+from refmq.store import AppendPlan, BatchToStore, MessageToStore, PutResult, PutStatus
 
 TOPICS: Final = ("Aa", "BB", "t", "x" * 127)
 QUEUES: Final = (0, 1, 7)
@@ -81,6 +81,24 @@ def record_bytes(sent: Sent) -> int:
 def host_bytes(host: HostAddress) -> bytes:
     """An address as a record and a message id hold it: the address, then the port as i32."""
     return host.ip + host.port.to_bytes(4, "big")
+
+
+def next_place(end: int, sent: tuple[Sent, ...], file_bytes: int) -> int:
+    """Where records have to go: to the end of the log if they and a blank fit the file, else into the next file."""
+    left = file_bytes - end % file_bytes
+    size = sum(map(record_bytes, sent))
+    return end if left == file_bytes or size + BLANK_BYTES <= left else end + left
+
+
+def misplaced(plan: AppendPlan, sent: tuple[Sent, ...]) -> str | None:
+    """What is wrong with the places of a plan. They must be exact: an acknowledgement tells nothing else."""
+    expected = []
+    at = int(plan.physical_offset)
+    for index, size in enumerate(map(record_bytes, sent)):
+        expected.append((at, plan.queue_offset + index if plan.is_queued else 0, size))
+        at += size
+    found = [(place.physical_offset, place.queue_offset, place.size_bytes) for place in plan.places]
+    return None if found == expected else f"a plan for {found} instead of {expected}"
 
 
 def ids(result: PutResult, sent: tuple[Sent, ...]) -> str:

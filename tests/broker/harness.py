@@ -24,8 +24,8 @@ from refmq.protocol.headers.pull import PullMessageRequest, PullSysFlag
 from refmq.protocol.headers.send import SendMessageRequest, encode_send_header
 from refmq.protocol.record import Record, decode_records, join_properties
 from refmq.sim.disk import SimulatedDisk
-from refmq.store import ReferenceStore, StoreConfig
-from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
+from refmq.store import ReferenceStore, StoreConfig, direct
+from refmq.store.values import BatchToStore, MessageToStore, PutResult, PutStatus
 
 T = TypeVar("T")
 
@@ -90,10 +90,10 @@ class Harness:
     # --- engine ----------------------------------------------------------------------------------------------------
 
     async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
-        return self._stored(self.refuse_puts or self.store.put(message, self.now_ms()))
+        return self._stored(self.refuse_puts or direct.put(self.store, message, self.now_ms()))
 
     async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult:
-        return self._stored(self.refuse_puts or self.store.put_batch(batch, self.now_ms()))
+        return self._stored(self.refuse_puts or direct.put_batch(self.store, batch, self.now_ms()))
 
     def _stored(self, result: PutResult | PutStatus) -> PutResult:
         if isinstance(result, PutStatus):

@@ -26,7 +26,7 @@ from refmq.protocol.bodies.heartbeat import (
 )
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.record import decode_properties, decode_records
-from refmq.store.api import ExtTest
+from refmq.store.values import ExtTest
 from tests.broker.harness import SMALL, Harness
 
 PLAIN = BrokerConfig(enable_property_filter=True)

@@ -13,8 +13,8 @@ from refmq.broker.delay import DelayService
 from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.record import decode_properties
-from refmq.store.api import PutResult, PutStatus, QueueUnit
 from refmq.store.delay import DelayLevels
+from refmq.store.values import PutResult, PutStatus, QueueUnit
 from tests.broker.harness import SMALL, Harness, run
 
 LEVELS = DelayLevels.parse("1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h")

@@ -26,7 +26,7 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request
 from refmq.protocol.headers.pull import PullSysFlag
 from refmq.protocol.record import decode_records, string_hash
-from refmq.store.api import Dispatched, MessageFilter, QueueId
+from refmq.store.values import Dispatched, MessageFilter, QueueId
 from tests.broker.harness import Harness
 
 SUSPEND = PullSysFlag.SUBSCRIPTION | PullSysFlag.SUSPEND

@@ -8,7 +8,7 @@ from refmq.broker.pull_hold import PullHold
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request
-from refmq.store.api import Dispatched, MatchAll, MessageFilter, QueueId
+from refmq.store.values import Dispatched, MatchAll, MessageFilter, QueueId
 
 QUEUE = QueueId("T", 0)
 

@@ -13,7 +13,7 @@ from refmq.protocol.bodies.config import SubscriptionGroupConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.headers.send import encode_send_header
 from refmq.protocol.record import BatchedMessage, decode_properties, encode_batch
-from refmq.store.api import PutStatus
+from refmq.store.values import PutStatus
 from tests.broker.harness import START_MS, Harness, send_header
 
 

@@ -18,7 +18,7 @@ from refmq.protocol.headers.codec import decode_header
 from refmq.protocol.headers.messages import CheckTransactionStateRequest, EndTransactionRequest
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.record import decode_properties, decode_record, parse_message_id
-from refmq.store.api import MessageToStore, PutStatus
+from refmq.store.values import MessageToStore, PutStatus
 from tests.broker.harness import Harness, run
 
 OLD_MS = 6_001

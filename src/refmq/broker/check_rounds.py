@@ -28,7 +28,7 @@ from refmq.model.step import Event
 from refmq.protocol import names
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.record import Record, decode_properties, decode_record, encode_properties
-from refmq.store.api import MessageToStore, PutResult
+from refmq.store.values import MessageToStore, PutResult
 
 NOWHERE: Final = PhysicalOffset(-1)
 

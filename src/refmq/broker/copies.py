@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from refmq.protocol.record import Record
-from refmq.store.api import MessageToStore
+from refmq.store.values import MessageToStore
 
 
 def copy_of(record: Record) -> MessageToStore:

@@ -23,8 +23,8 @@ from refmq.protocol import names
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from refmq.protocol.record import Record, decode_properties, decode_record
-from refmq.store.api import MessageToStore, PutResult, QueueUnit
 from refmq.store.delay import DelayLevels
+from refmq.store.values import MessageToStore, PutResult, QueueUnit
 
 DELIVER_AT_ONCE: Final = 64
 """Messages delivered before others have their turn."""

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.protocol.command import RemotingCommand
-from refmq.store.api import Dispatched, MessageFilter, QueueId
+from refmq.store.values import Dispatched, MessageFilter, QueueId
 
 K = TypeVar("K")
 

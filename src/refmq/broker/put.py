@@ -13,7 +13,7 @@ from refmq.protocol.record import (
     SYS_FLAG_TRANSACTION,
     join_properties,
 )
-from refmq.store.api import MessageToStore, PutResult
+from refmq.store.values import MessageToStore, PutResult
 
 
 def sent_properties(properties: dict[str, str], level: int) -> bytes:

@@ -37,7 +37,7 @@ from refmq.protocol.record import (
     decode_record,
     encode_properties,
 )
-from refmq.store.api import MessageToStore, PutResult, PutStatus
+from refmq.store.values import MessageToStore, PutResult, PutStatus
 
 FINISHED_MAX: Final = 200_000
 """Keys of finished messages remembered in memory; older ones are found in the index, as long as they are retained."""

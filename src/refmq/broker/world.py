@@ -11,7 +11,8 @@ from typing import Any, Protocol
 from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.command import RemotingCommand
-from refmq.store.api import BatchToStore, MessageStore, MessageToStore, PutResult
+from refmq.store.api import MessageStore
+from refmq.store.values import BatchToStore, MessageToStore, PutResult
 
 
 class Peer(Protocol):

@@ -53,9 +53,10 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_GROUP, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.properties import format_properties, parse_properties
-from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
+from refmq.store.api import MessageStore
 from refmq.store.config import StoreConfig
 from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
+from refmq.store.values import Dispatched, QueueId, RecoveryReport
 from refmq.trace.record import NoRecorder, Recorder
 
 CONFIG_DIRECTORY: Final = "config"
@@ -177,6 +178,7 @@ class BrokerNode:
             self._arrived,
             on_put=self._put_took,
             flush_timeout_s=self._config.sync_flush_timeout / 1000,
+            emit=self._recorder.record,
         )
         state = start_state(self._config, stored, locks, self.now_ms(), self.store.log_max)
         store_host = host_of(format_address(host, self._config.listen_port))

@@ -10,13 +10,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from refmq.errors import DiskError
 from refmq.model.ids import PhysicalOffset, TimestampMs
-from refmq.store.api import BatchToStore, Dispatched, MessageStore, MessageToStore, PutResult
+from refmq.model.step import EventFields
+from refmq.plane.ack import ack_put_enabled, ack_put_events
+from refmq.store.api import MessageStore
 from refmq.store.config import FlushMode, StoreConfig
+from refmq.store.values import AppendPlan, BatchToStore, Dispatched, MessageToStore, PutResult, PutStatus
 
 MAINTAIN_PERIOD_S: Final = 0.1
 """How often the store is asked whether a flush or a checkpoint is due."""
@@ -36,9 +38,11 @@ class ReferenceEngine:
         on_arrival: Callable[[Dispatched], None],
         on_put: Callable[[int], None] = lambda took_ms: None,
         flush_timeout_s: float = 5.0,
+        emit: Callable[[EventFields], None] | None = None,
     ) -> None:
         """`on_arrival` is told what can be read from now on, `on_put` how long each put took. A put that waits longer
-        than `flush_timeout_s` for its flush ends as FLUSH_DISK_TIMEOUT."""
+        than `flush_timeout_s` for its flush ends as FLUSH_DISK_TIMEOUT. `emit` gets one event for every acknowledged
+        message."""
         self.store = store
         self.failed: asyncio.Future[DiskError] = asyncio.get_running_loop().create_future()
         """Done when a flush failed: from then on nothing can be promised, and the broker should be stopped."""
@@ -47,6 +51,7 @@ class ReferenceEngine:
         self._on_arrival = on_arrival
         self._on_put = on_put
         self._flush_timeout_s = flush_timeout_s
+        self._emit = emit
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[PhysicalOffset, asyncio.Future[None]]] = []
         self._wanted = asyncio.Event()
@@ -73,27 +78,35 @@ class ReferenceEngine:
     async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
         """Appends a message and returns when the producer may be told."""
         begun_s = self._loop.time()
-        return await self._finish(self.store.put(message, self._now_ms()), wait_durable, begun_s)
+        return await self._finish(self.store.plan_message(message, self._now_ms()), wait_durable, begun_s)
 
     async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult:
         """Appends a batch and returns when the producer may be told."""
         begun_s = self._loop.time()
-        return await self._finish(self.store.put_batch(batch, self._now_ms()), wait_durable, begun_s)
+        return await self._finish(self.store.plan_batch(batch, self._now_ms()), wait_durable, begun_s)
 
-    async def _finish(self, result: PutResult, wait_durable: bool, begun_s: float) -> PutResult:
-        if not result.status.is_stored:
-            return result
+    async def _finish(self, plan: AppendPlan | PutStatus, wait_durable: bool, begun_s: float) -> PutResult:
+        if isinstance(plan, PutStatus):
+            return PutResult(plan)
+        status = self.store.append(plan)
+        if not status.is_stored:
+            return PutResult(status)
         if self._is_sync:
             self._wanted.set()
             if wait_durable:
-                await self._durable(result.durable_at)
+                await self._durable(plan.durable_at)
         else:
             self._schedule_dispatch()
         self._on_put(int((self._loop.time() - begun_s) * 1000))
         if self._is_sync and not wait_durable:
-            return result
-        status = self.store.ack_put(result)
-        return result if status is result.status else replace(result, status=status)
+            return PutResult.of(status, plan)
+        flushed_to = self.store.flushed_to if self._is_sync else None
+        if self.store.failure is not None or not ack_put_enabled(plan.durable_at, flushed_to, None):
+            status = PutStatus.FLUSH_DISK_TIMEOUT
+        if self._emit is not None:
+            for event in ack_put_events(plan, status):
+                self._emit(event)
+        return PutResult.of(status, plan)
 
     async def _durable(self, position: PhysicalOffset) -> None:
         """Waits until the log is durable up to a position, or the time is up."""

@@ -31,11 +31,11 @@ from refmq.protocol.record import (
     decode_record,
     string_hash,
 )
-from refmq.store.api import Dispatched
 from refmq.store.config import OnDamage
 from refmq.store.consume_queue import is_storable_topic
 from refmq.store.delay import PROPERTY_DELAY, SCHEDULE_TOPIC, DelayLevels
 from refmq.store.parts import Parts
+from refmq.store.values import Dispatched
 
 READ_BYTES: Final = 256 * 1024
 """Read of the log at once; a larger record is read alone."""

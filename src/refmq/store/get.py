@@ -15,12 +15,12 @@ from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import KEY_SEPARATOR, decode_properties, decode_record
-from refmq.store.api import GetResult, GetStatus, MessageFilter, QueryResult, QueueUnit
 from refmq.store.append import unique_key
 from refmq.store.consume_queue import BLANK_SIZE, UNIT, ConsumeQueue
 from refmq.store.consume_queue_ext import ExtUnit, is_ext_address
 from refmq.store.dispatch import PROPERTY_KEYS, PROPERTY_UNIQUE_KEY
 from refmq.store.parts import Parts
+from refmq.store.values import GetResult, GetStatus, MessageFilter, QueryResult, QueueUnit
 
 UNITS_LOOKED_AT_MIN: Final = 800
 """16,000 bytes of units; Java's `maxFilterMessageCount`."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import EventFields
-from refmq.store.api import FilterBitmap
 from refmq.store.commit_log import CommitLog
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.delay import DelayLevels
 from refmq.store.file_sequence import DirectoryNames
 from refmq.store.index import Index
+from refmq.store.values import FilterBitmap
 
 Emit = Callable[[EventFields], None]
 

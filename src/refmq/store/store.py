@@ -13,24 +13,7 @@ from dataclasses import replace
 from refmq.errors import DiskError, DiskFailed, DiskFull, UsageError
 from refmq.model.disk import Disk, DiskLock
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.store.api import (
-    BatchToStore,
-    Boundary,
-    Dispatched,
-    FilterBitmap,
-    GetResult,
-    LogPiece,
-    MatchAll,
-    MessageFilter,
-    MessageToStore,
-    PutResult,
-    PutStatus,
-    QueryResult,
-    QueueId,
-    QueueUnit,
-    RecoveryReport,
-)
-from refmq.store.append import Refused, append_batch, append_message, emit_ack
+from refmq.store.append import append_message, plan_batch, plan_message
 from refmq.store.clean import Pressure, disk_pressure, expire_files, follow_log_min
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import FlushMode, StoreConfig
@@ -49,6 +32,23 @@ from refmq.store.get import get_message, query_by_key, units_from
 from refmq.store.parts import Emit, Parts
 from refmq.store.recover import recover, stop_store
 from refmq.store.time_search import offset_by_time, unit_store_time
+from refmq.store.values import (
+    AppendPlan,
+    BatchToStore,
+    Boundary,
+    Dispatched,
+    FilterBitmap,
+    GetResult,
+    LogPiece,
+    MatchAll,
+    MessageFilter,
+    MessageToStore,
+    PutStatus,
+    QueryResult,
+    QueueId,
+    QueueUnit,
+    RecoveryReport,
+)
 
 LOCK_FILE = "lock"
 
@@ -137,40 +137,29 @@ class ReferenceStore:
             and not self._parts.config.is_slave
         )
 
-    def put(self, message: MessageToStore, now_ms: TimestampMs) -> PutResult:
+    @property
+    def failure(self) -> DiskError | None:
+        return self._failure
+
+    def plan_message(self, message: MessageToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
         if self._parts is None or not self.accepts_puts:
-            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-        try:
-            return append_message(self._parts, message, now_ms)
-        except Refused as refused:
-            return PutResult(refused.status)
-        except DiskError as error:
-            return self._put_failed(error)
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        return plan_message(self._parts, message, now_ms)
 
-    def put_batch(self, batch: BatchToStore, now_ms: TimestampMs) -> PutResult:
+    def plan_batch(self, batch: BatchToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
         if self._parts is None or not self.accepts_puts:
-            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        return plan_batch(self._parts, batch, now_ms)
+
+    def append(self, plan: AppendPlan) -> PutStatus:
+        if self._parts is None or not self.accepts_puts:
+            return PutStatus.SERVICE_NOT_AVAILABLE
         try:
-            return append_batch(self._parts, batch, now_ms)
-        except Refused as refused:
-            return PutResult(refused.status)
+            return append_message(self._parts, plan)
         except DiskError as error:
-            return self._put_failed(error)
-
-    def _put_failed(self, error: DiskError) -> PutResult:
-        """No room is over when there is room again; anything else is the end of accepting."""
-        if not isinstance(error, DiskFull):
-            self._failure = error
-        return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-
-    def ack_put(self, result: PutResult) -> PutStatus:
-        status = PutStatus.PUT_OK
-        must_wait = self.config.flush_mode is FlushMode.SYNC
-        if self._failure is not None or (must_wait and self.flushed_to < result.durable_at):
-            status = PutStatus.FLUSH_DISK_TIMEOUT
-        if self._emit is not None:
-            emit_ack(self.parts, self._emit, result, status)
-        return status
+            if not isinstance(error, DiskFull):  # a full disk may have room again, anything else stays wrong
+                self._failure = error
+            return PutStatus.SERVICE_NOT_AVAILABLE
 
     async def flush(self) -> PhysicalOffset:
         parts = self.parts

@@ -23,7 +23,7 @@ from refmq.protocol.headers.offsets import (
     SearchOffsetResponse,
     UpdateConsumerOffsetRequest,
 )
-from refmq.store.api import Boundary
+from refmq.store.values import Boundary
 
 
 @handles(RequestCode.UPDATE_CONSUMER_OFFSET)

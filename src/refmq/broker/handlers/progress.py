@@ -37,7 +37,7 @@ from refmq.protocol.headers.admin import (
 from refmq.protocol.headers.clients import ResetOffsetRequest
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.versions import V3_0_7_SNAPSHOT, V5_0_0, version_name
-from refmq.store.api import Boundary
+from refmq.store.values import Boundary
 
 TO_THE_END: Final = -1
 """A time that means the end of the queue."""

@@ -29,7 +29,7 @@ from refmq.protocol.headers.codec import Int64, decode_header, encode_header
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from refmq.protocol.names import OFFSET_MOVED_EVENT_TOPIC, RETRY_PREFIX, RETRY_TOPIC
 from refmq.protocol.record import decode_properties, join_properties
-from refmq.store.api import ExtTest, GetResult, GetStatus, MatchAll, MessageFilter, MessageToStore, QueueId
+from refmq.store.values import ExtTest, GetResult, GetStatus, MatchAll, MessageFilter, MessageToStore, QueueId
 
 SUSPEND_MS_MAX: Final = 5 * 60_000
 """How long a pull may wait at most; Java clients ask for 15 s, lite ones for 20 s. Upstream has no bound."""

@@ -15,7 +15,7 @@ from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.admin import QueryConsumeQueueRequest
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.headers.messages import QueryMessageRequest, QueryMessageResponse, ViewMessageRequest
-from refmq.store.api import QueueId
+from refmq.store.values import QueueId
 
 DUMP_COUNT_MAX: Final = 1_000
 """Units in one queue dump; upstream takes the caller's number."""

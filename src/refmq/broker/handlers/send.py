@@ -26,7 +26,7 @@ from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse,
 from refmq.protocol.names import NOT_FOR_CLIENTS, RETRY_PREFIX, TOPIC_LENGTH_MAX
 from refmq.protocol.record import SYS_FLAG_MULTI_TAGS, join_properties, parse_properties
 from refmq.protocol.versions import V3_4_9
-from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
+from refmq.store.values import BatchToStore, MessageToStore, PutResult, PutStatus
 
 RANDOM_QUEUE_BOUND: Final = 99_999_999
 """Upstream draws below this and takes the remainder; kept, so that the distribution is the same."""

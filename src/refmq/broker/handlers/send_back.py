@@ -25,7 +25,7 @@ from refmq.protocol.headers.codec import decode_header
 from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest
 from refmq.protocol.record import Record, decode_properties, decode_record
 from refmq.protocol.versions import V3_4_9
-from refmq.store.api import PutStatus
+from refmq.store.values import PutStatus
 
 FIRST_RETRY_LEVEL: Final = 3
 """The delay level of the first retry (10 s by default); each further one takes the next level."""
