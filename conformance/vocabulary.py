@@ -48,6 +48,7 @@ ELSEWHERE: Final[dict[tuple[str, str], str]] = {
             "Promote",
         )
     },
+    ("AckPut", "step"): "`refmq.plane.ack`: its guard and its events; whoever serves the producer acts",
     ("FlushQueue", "step"): "`refmq.store.flush.flush_queues`, all queues at once",
     ("ServeMessage", "step"): "`refmq.store.get.get_message`",
     ("TruncateQueue", "step"): "a part of `refmq.store.recover.recover`",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from conformance.store.history import Setting
-from conformance.store.messages import bitmap_of
+from conformance.store.messages import FILTERS
 from refmq.model.disk import Disk
 from refmq.store import (
     FlushMode,
@@ -68,5 +68,5 @@ def open_store(disk: Disk, setting: Setting) -> MessageStore:
             message_bytes_max=setting.message_bytes_max,
             on_damage=OnDamage.CUT if setting.cut_damage else OnDamage.REFUSE,
         ),
-        filter_bitmap=bitmap_of,
+        filters=FILTERS,
     )

@@ -40,9 +40,9 @@ SEEDED_CLUSTER: Final = (
         "failed-flush-is-success",
         "",
         "A put whose flush failed is acknowledged as durable.",
-        "refmq.store.store",
-        "            status = PutStatus.FLUSH_DISK_TIMEOUT\n",
-        "            pass\n",
+        "refmq.net.engine",
+        "if self.store.failure is not None or not ack_put_enabled(",
+        "if self.store.failure is None and not ack_put_enabled(",
     ),
     # --- waiting pulls --------------------------------------------------------------------------------------------
     Seeded(
@@ -288,16 +288,17 @@ SEEDED_CLUSTER: Final = (
         "",
         "A batch takes one queue offset, whatever its length.",
         "refmq.store.append",
-        "    parts.queue_offsets[key] = first + len(prepared)\n",
-        "    parts.queue_offsets[key] = first + 1\n",
+        "        parts.queue_offsets[key] = next_offset + plan.count\n",
+        "        parts.queue_offsets[key] = next_offset + 1\n",
     ),
     Seeded(
         "batch-last-lost",
         "",
         "The last message of a long batch is not written.",
         "refmq.store.append",
-        '    parts.log.append(b"".join(pieces), store_ms)\n',
-        '    parts.log.append(b"".join(pieces[:3]), store_ms)\n',
+        "    parts.log.append(plan.data, plan.store_timestamp_ms)\n",
+        "    kept = sum(place.size_bytes for place in plan.places[:3])\n"
+        "    parts.log.append(plan.data[:kept], plan.store_timestamp_ms)\n",
     ),
     # --- files of the broker --------------------------------------------------------------------------------------
     Seeded(

@@ -610,7 +610,7 @@ SEEDED_SERVICES: Final = (
         "",
         "A put is acknowledged without waiting for its flush.",
         "refmq.net.engine",
-        "                await self._durable(result.durable_at)\n",
+        "                await self._durable(plan.durable_at)\n",
         "                pass\n",
     ),
     Seeded(
@@ -618,8 +618,8 @@ SEEDED_SERVICES: Final = (
         "",
         "A put whose flush takes too long is acknowledged.",
         "refmq.net.engine",
-        "        status = self.store.ack_put(result)\n",
-        "        status = result.status\n",
+        "            status = PutStatus.FLUSH_DISK_TIMEOUT\n",
+        "            pass\n",
     ),
     Seeded(
         "wanted-cleared-late",

@@ -85,7 +85,7 @@ SEEDED: Final = (
         "B07",
         "The joined properties of a batch are not checked against their 16-bit length.",
         "refmq.store.append",
-        "            raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)\n        size = header_bytes",
+        "            return PutStatus.PROPERTIES_SIZE_EXCEEDED\n        size = header_bytes",
         "            pass\n        size = header_bytes",
     ),
     Seeded(
@@ -197,8 +197,8 @@ SEEDED: Final = (
         "B91",
         "Every batch is stored twice.",
         "refmq.store.append",
-        '    parts.log.append(b"".join(pieces), store_ms)\n',
-        '    parts.log.append(b"".join(pieces), store_ms)\n    parts.log.append(b"".join(pieces), store_ms)\n',
+        "    parts.log.append(plan.data, plan.store_timestamp_ms)\n",
+        "    for _ in plan.places[:2]:\n        parts.log.append(plan.data, plan.store_timestamp_ms)\n",
     ),
     Seeded(
         "stale-tail",
@@ -261,9 +261,9 @@ SEEDED: Final = (
         "ack-without-flush",
         "T28",
         "With sync flush a put is acknowledged before it is durable.",
-        "refmq.store.store",
-        "(must_wait and self.flushed_to < result.durable_at)",
-        "False",
+        "refmq.plane.ack",
+        "flushed_to is None or durable_at <= flushed_to",
+        "True",
     ),
     Seeded(
         "flush-covers-later-writes",
@@ -286,8 +286,8 @@ SEEDED: Final = (
         "T18",
         "A prepared record takes a queue offset although it gets no unit.",
         "refmq.store.append",
-        "    if transaction not in _NO_QUEUE_OFFSET:\n        parts.queue_offsets",
-        "    if True:\n        parts.queue_offsets",
+        "    if plan.is_queued:\n",
+        "    if True:\n",
     ),
     Seeded(
         "delay-time-lost",
@@ -310,8 +310,8 @@ SEEDED: Final = (
         "B06",
         "After one put that found no room every later one is refused.",
         "refmq.store.store",
-        "        if not isinstance(error, DiskFull):\n            self._failure = error\n",
-        "        self._failure = error\n",
+        "            if not isinstance(error, DiskFull):",
+        "            if True:",
     ),
     Seeded(
         "half-record-skipped",
@@ -456,8 +456,8 @@ SEEDED: Final = (
         "",
         "The topic of a delayed message is not looked at before it is delivered.",
         "refmq.store.append",
-        "        _topic_bytes(topic)\n        queue_id,",
-        "        queue_id,",
+        "        if _topic_bytes(topic) is None:\n",
+        "        if False:\n",
     ),
     Seeded(
         "batch-properties-first",
@@ -549,10 +549,10 @@ SEEDED: Final = (
         "What a delay adds to the properties is not counted.",
         "refmq.store.append",
         "    if len(properties) > PROPERTIES_BYTES_MAX:\n"
-        "        raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)\n"
+        "        return PutStatus.PROPERTIES_SIZE_EXCEEDED\n"
         "    if len(message.body)",
         "    if len(message.properties) > PROPERTIES_BYTES_MAX:\n"
-        "        raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)\n"
+        "        return PutStatus.PROPERTIES_SIZE_EXCEEDED\n"
         "    if len(message.body)",
     ),
     Seeded(

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from refmq.broker.control_plane import Broker
-from refmq.broker.environment import Peer
 from refmq.broker.handlers import HANDLERS, SERVED
 from refmq.model.broker_config import BrokerConfig
 from refmq.net.broker_node import BrokerNode
 from refmq.net.connection import Connection
+from refmq.plane.engine import Peer
 from refmq.protocol import compression, names
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request

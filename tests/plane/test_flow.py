@@ -6,12 +6,13 @@ import pytest
 
 from refmq.broker.handlers import SERVED
 from refmq.model.broker_config import BrokerConfig
-from refmq.model.ids import TimestampMs
-from refmq.plane.flow import KINDS, FlowControl, Kind, capacity, wait_limit_ms
+from refmq.plane.flow import KINDS, Flow, Kind, busy, capacity, wait_limit_ms
+from refmq.protocol.codes import RequestCode
 
 CONFIG = BrokerConfig()
 BUSY = "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {}ms, size of queue: {}"
 OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
+SEND, PULL = RequestCode.SEND_MESSAGE, RequestCode.PULL_MESSAGE
 
 
 def test_the_limits_are_upstreams() -> None:
@@ -25,32 +26,34 @@ def test_the_limits_are_upstreams() -> None:
     assert set(KINDS) <= SERVED
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_what_waited_as_long_as_the_limit_is_refused(kind: Kind) -> None:
-    flow, limit_ms = FlowControl(), wait_limit_ms(CONFIG, kind)
-    assert flow.refusal(CONFIG, kind, limit_ms - 1) is None
-    assert flow.refusal(CONFIG, kind, limit_ms) == BUSY.format(limit_ms, 0)
-    assert flow.refusal(BrokerConfig(broker_fast_failure_enable=False), kind, 10 * limit_ms) is None
+@pytest.mark.parametrize("code", KINDS)
+def test_what_waited_as_long_as_the_limit_is_refused(code: int) -> None:
+    limit_ms = wait_limit_ms(CONFIG, KINDS[code])
+    assert busy(Flow(), CONFIG, code, limit_ms - 1) is None
+    assert busy(Flow(), CONFIG, code, limit_ms) == BUSY.format(limit_ms, 0)
+    assert busy(Flow(), BrokerConfig(broker_fast_failure_enable=False), code, 10 * limit_ms) is None
+
+
+def test_what_has_no_kind_is_never_refused() -> None:
+    assert busy(Flow(), CONFIG, RequestCode.GET_MAX_OFFSET, 1 << 40) is None
+    assert Flow().begin(RequestCode.GET_MAX_OFFSET, 1, 0) == Flow()
 
 
 def test_what_finds_as_many_as_the_capacity_is_refused_until_one_is_done() -> None:
-    flow, config = FlowControl(), BrokerConfig(send_thread_pool_queue_capacity=2, broker_fast_failure_enable=False)
+    config = BrokerConfig(send_thread_pool_queue_capacity=2, broker_fast_failure_enable=False)
+    flow = Flow().begin(SEND, 1, 1_000)
+    assert busy(flow, config, SEND, 0) is None
+    flow = flow.begin(SEND, 2, 1_500)
+    assert busy(flow, config, SEND, 0) == OVERLOAD
+    assert busy(flow, config, PULL, 0) is None
+    assert (flow.size(Kind.SEND), flow.head_wait_ms(Kind.SEND, 1_600)) == (2, 600)
+    flow = flow.end(SEND, 1)
+    assert (flow.size(Kind.SEND), flow.head_wait_ms(Kind.SEND, 1_600)) == (1, 100)
+    assert busy(flow, config, SEND, 0) is None
+    flow = flow.end(SEND, 2)
+    assert (flow.size(Kind.SEND), flow.head_wait_ms(Kind.SEND, 9_000)) == (0, 0)
 
-    class Never:
-        def __await__(self):  # type: ignore[no-untyped-def]
-            yield
 
-    first, second = (flow.serve(Kind.SEND, Never(), TimestampMs(at)) for at in (1_000, 1_500))
-    first.send(None)
-    assert flow.refusal(config, Kind.SEND, 0) is None
-    second.send(None)
-    assert flow.refusal(config, Kind.SEND, 0) == OVERLOAD
-    assert flow.refusal(config, Kind.PULL, 0) is None
-    assert (flow.size(Kind.SEND), flow.head_wait_ms(Kind.SEND, TimestampMs(1_600))) == (2, 600)
-    with pytest.raises(StopIteration):
-        first.send(None)
-    assert (flow.size(Kind.SEND), flow.head_wait_ms(Kind.SEND, TimestampMs(1_600))) == (1, 100)
-    assert flow.refusal(config, Kind.SEND, 0) is None
-    second.close()  # the connection's task was cancelled
-    assert flow.size(Kind.SEND) == 0
-    assert flow.head_wait_ms(Kind.SEND, TimestampMs(9_000)) == 0
+def test_only_what_began_can_end() -> None:
+    with pytest.raises(AssertionError):
+        Flow().end(SEND, 1)

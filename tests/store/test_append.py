@@ -8,10 +8,10 @@ from refmq.model.ids import HostAddress, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import BatchedMessage, decode_properties, decode_record, encode_batch
 from refmq.sim.disk import Fault
-from refmq.store import BatchToStore, MessageToStore, PutStatus, ReferenceStore
+from refmq.store import BatchToStore, MessageToStore, PutStatus, ReferenceStore, direct
 from refmq.store.append import unique_key
 from tests.protocol.test_record import GOLDEN
-from tests.store.helpers import BORN, HERE, NOW, SMALL, at, message, new_disk, put, run, started
+from tests.store.helpers import BORN, HERE, NOW, SMALL, ack, at, message, new_disk, put, run, started
 
 IPV6 = HostAddress(bytes.fromhex("20010db8000000000000000000000001"), 1)
 
@@ -56,7 +56,7 @@ def test_a_record_may_leave_exactly_the_eight_bytes_of_a_blank() -> None:
 def test_one_byte_more_is_refused_because_no_file_can_hold_it() -> None:
     store = started(new_disk())
     room = SMALL.log_file_bytes - 8 - 91 - len("TopicA")
-    assert store.put(message(body=bytes(room + 1)), NOW).status is PutStatus.MESSAGE_ILLEGAL
+    assert direct.put(store, message(body=bytes(room + 1)), NOW).status is PutStatus.MESSAGE_ILLEGAL
     assert store.log_max == 0
 
 
@@ -96,7 +96,7 @@ def test_what_would_be_unreadable_is_refused_and_leaves_no_byte(changed: dict[st
     store = started(disk, replace(SMALL, message_bytes_max=200))
     put(store, message())
     before = disk.contents()
-    assert store.put(message(**changed), NOW).status is status  # type: ignore[arg-type]  # fields by name
+    assert direct.put(store, message(**changed), NOW).status is status  # type: ignore[arg-type]  # fields by name
     assert disk.contents() == before
     assert put(store, message()).queue_offset == 1
 
@@ -151,7 +151,8 @@ def test_store_times_never_go_back() -> None:
 def test_a_batch_is_ordinary_records_with_the_properties_of_both() -> None:
     store = started(new_disk())
     put(store, message())
-    result = store.put_batch(
+    result = direct.put_batch(
+        store,
         batch_of(
             BatchedMessage(1, b"a", b"TAGS\x01x"),
             BatchedMessage(2, b"b", b"TAGS\x01y\x02"),
@@ -176,7 +177,7 @@ def test_a_batch_is_ordinary_records_with_the_properties_of_both() -> None:
 def test_a_batch_never_spans_two_files() -> None:
     store = started(new_disk())
     put(store, message(body=bytes(3000)))
-    result = store.put_batch(batch_of(*[BatchedMessage(0, bytes(300), b"")] * 3), NOW)
+    result = direct.put_batch(store, batch_of(*[BatchedMessage(0, bytes(300), b"")] * 3), NOW)
     assert result.physical_offset == 4096
 
 
@@ -193,7 +194,7 @@ def test_a_batch_never_spans_two_files() -> None:
 )
 def test_a_batch_that_cannot_be_stored_whole_is_not_stored(batch: BatchToStore, status: PutStatus) -> None:
     store = started(new_disk())
-    assert store.put_batch(batch, NOW).status is status
+    assert direct.put_batch(store, batch, NOW).status is status
     assert store.log_max == 0
 
 
@@ -204,10 +205,10 @@ def test_without_room_for_the_next_file_a_put_fails_and_a_later_one_succeeds(eff
     put(store, message(body=bytes(3000)))
     end = store.log_max
     disk.inject(Fault.DISK_FULL, disk.operations + effect)  # the next file is made, renamed, and a blank is written
-    assert store.put(message(body=bytes(3000)), NOW).status is PutStatus.CREATE_MAPEDFILE_FAILED
+    assert direct.put(store, message(body=bytes(3000)), NOW).status is PutStatus.CREATE_MAPEDFILE_FAILED
     assert store.log_max == end  # no blank without a next file
-    assert store.put(message(body=b"small"), NOW).status is PutStatus.PUT_OK
-    assert store.put(message(body=bytes(3000)), NOW).status is PutStatus.PUT_OK
+    assert direct.put(store, message(body=b"small"), NOW).status is PutStatus.PUT_OK
+    assert direct.put(store, message(body=bytes(3000)), NOW).status is PutStatus.PUT_OK
     assert store.log_max > 4096
     store.dispatch(10)
     assert store.max_offset("TopicA", 0) == 3
@@ -220,7 +221,7 @@ def test_without_room_for_a_write_the_message_is_not_stored_and_the_next_one_is(
     store = started(disk)
     put(store, message())
     disk.inject(Fault.DISK_FULL)
-    assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert put(store, message()).queue_offset == 1
 
 
@@ -256,8 +257,8 @@ def test_after_a_failed_flush_nothing_is_accepted_or_acknowledged() -> None:
             run(store.flush())
     assert store.flushed_to == 0
     assert not store.accepts_puts
-    assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert store.ack_put(result) is PutStatus.FLUSH_DISK_TIMEOUT
+    assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert ack(store, result) is PutStatus.FLUSH_DISK_TIMEOUT
     with pytest.raises(Exception, match="flush"):
         run(store.stop(NOW))
     assert disk.exists("abort")

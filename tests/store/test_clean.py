@@ -9,7 +9,7 @@ from refmq.model.disk import DiskUsage
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import harshest, seeded
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import PutStatus, ReferenceStore, StoreConfig
+from refmq.store import PutStatus, ReferenceStore, StoreConfig, direct
 from refmq.store.clean import Pressure, pressure_of, used_percent
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put_many, run, started
 
@@ -99,7 +99,7 @@ def test_what_no_checkpoint_covers_is_never_removed() -> None:
     disk = new_disk()
     store = started(disk)
     for number in range(200):
-        store.put(message(body=b"%d" % number), at(number))
+        direct.put(store, message(body=b"%d" % number), at(number))
     assert run(store.clean(OLD, 4)) == 0
     store.dispatch(100)
     assert run(store.clean(OLD, 4)) == 0
@@ -118,10 +118,10 @@ def test_a_full_disk_refuses_puts_and_removes_files_whatever_their_age() -> None
     used = disk.capacity_bytes - disk.usage("").free_bytes
     disk.capacity_bytes = used * 100 // 95
     assert run(store.clean(at(1), 12)) > 0
-    assert store.put(message(), at(2)).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert direct.put(store, message(), at(2)).status is PutStatus.SERVICE_NOT_AVAILABLE
     disk.capacity_bytes = used * 10
     run(store.clean(at(3), 12))
-    assert store.put(message(), at(4)).status is PutStatus.PUT_OK
+    assert direct.put(store, message(), at(4)).status is PutStatus.PUT_OK
 
 
 def test_a_crash_while_cleaning_leaves_one_piece_of_the_log() -> None:

@@ -8,7 +8,7 @@ from refmq.errors import UsageError
 from refmq.model.ids import PhysicalOffset
 from refmq.protocol.record import BLANK_MAGIC
 from refmq.sim.choice import mildest
-from refmq.store import FlushMode, LogPiece, ReferenceStore
+from refmq.store import FlushMode, LogPiece, ReferenceStore, direct
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, put_many, run, started
 
 POOL = replace(SMALL, transient_pool=True)
@@ -77,7 +77,7 @@ def test_a_slave_gets_the_log_byte_for_byte_whatever_the_pieces(step: int) -> No
     for base in ours.bases:
         length = min(4096, store.log_max - base)
         assert ours.read(base, length) == theirs.read(base, length)
-    assert slave.put(message(), NOW).status.name == "SERVICE_NOT_AVAILABLE"
+    assert direct.put(slave, message(), NOW).status.name == "SERVICE_NOT_AVAILABLE"
     slave.set_slave(False)
     assert put(slave, message(), at(99)).queue_offset == 31
 

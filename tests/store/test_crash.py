@@ -14,9 +14,9 @@ from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.record import BatchedMessage, decode_properties, decode_record, encode_batch
 from refmq.sim.choice import Choose, harshest, mildest, seeded
 from refmq.sim.disk import SimulatedCrash, SimulatedDisk
-from refmq.store import BatchToStore, FlushMode, PutStatus, ReferenceStore, StoreConfig
+from refmq.store import BatchToStore, FlushMode, PutStatus, ReferenceStore, StoreConfig, direct
 from refmq.store.consume_queue import BLANK_SIZE
-from tests.store.helpers import BORN, HERE, NOW, SMALL, at, message, new_disk, run
+from tests.store.helpers import BORN, HERE, NOW, SMALL, ack, at, message, new_disk, run
 
 CONFIG = replace(
     SMALL, flush_mode=FlushMode.SYNC, page_bytes=128, queue_flush_interval_ms=5, queue_flush_thorough_ms=11
@@ -39,18 +39,19 @@ def history(store: ReferenceStore, seen: Seen) -> None:
         body = b"m%d" % number * (1 + number % 5 * 20)
         one = message(f"T{number % 2}", number % 3, body, keys=f"k{number} all", unique=f"U{number}")
         seen.sent[body] = one.properties
-        result = store.put(one, at(number))
+        result = direct.put(store, one, at(number))
         waiting = [(result, [body])]
         if number % 5 == 2:
             batch = [b"b%d-%d" % (number, member) for member in range(3)]
             seen.sent.update(dict.fromkeys(batch, b"KEYS\x01all\x02CLUSTER\x01c"))
             encoded = encode_batch(tuple(BatchedMessage(0, one, b"KEYS\x01all") for one in batch))
-            result = store.put_batch(BatchToStore("T0", 0, encoded, b"CLUSTER\x01c", NOW, BORN, HERE), at(number))
+            to_store = BatchToStore("T0", 0, encoded, b"CLUSTER\x01c", NOW, BORN, HERE)
+            result = direct.put_batch(store, to_store, at(number))
             waiting.append((result, batch))
         if number % 3 != 1:
             run(store.flush())
             for result, contents in waiting:
-                assert store.ack_put(result) is PutStatus.PUT_OK
+                assert ack(store, result) is PutStatus.PUT_OK
                 for index, body in enumerate(contents):
                     seen.acknowledged[result.topic, result.queue_id, result.queue_offset + index] = body
         store.dispatch(2 if number % 4 else 20)
@@ -97,7 +98,7 @@ def go_on(store: ReferenceStore, seen: Seen) -> None:
         body = b"after%d" % number * (number + 1)
         one = message(f"T{number % 2}", 0, body, keys="all", unique=f"A{number}")
         seen.sent[body] = one.properties
-        store.put(one, at(300 + number))
+        direct.put(store, one, at(300 + number))
 
 
 def all_records(store: ReferenceStore) -> set[int]:

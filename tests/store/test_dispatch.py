@@ -8,7 +8,7 @@ from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.sim.disk import Fault
-from refmq.store import Dispatched, FlushMode, LogPiece, OnDamage, PutStatus, StoreConfig
+from refmq.store import Dispatched, FlushMode, LogPiece, OnDamage, PutStatus, StoreConfig, direct
 from refmq.store.delay import DelayLevels
 from refmq.store.dispatch import READ_BYTES, read_record, tags_code_of
 from tests.protocol.test_record import GOLDEN
@@ -90,7 +90,7 @@ def test_a_full_disk_stops_dispatching_and_nothing_is_lost() -> None:
         dispatched = list(store.dispatch(100))
         if store.dispatched_to < store.log_max:
             refused += 1
-            assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+            assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
         dispatched += store.dispatch(100)
         assert [each.queue_offset for each in dispatched] == list(range(12)), "each is told once"
         assert bodies(store) == [b"%d" % number for number in range(12)]

@@ -11,7 +11,7 @@ from refmq.errors import DamagedLog, DiskFailed, StrayFile
 from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import OnDamage, PutStatus, ReferenceStore, StoreConfig
+from refmq.store import OnDamage, PutStatus, ReferenceStore, StoreConfig, direct
 from refmq.store.checkpoint import Checkpoint, encode_checkpoint, read_checkpoint
 from tests.store.helpers import NOW, SMALL, at, bodies, into, message, new_disk, put, put_many, run, started
 
@@ -341,7 +341,7 @@ def test_a_stop_that_fails_is_not_clean_and_gives_the_lock_back() -> None:
     disk = disk.after_process_crash()
     again, _ = restarted(disk)
     assert bodies(again) == ALL[:5]
-    assert again.put(message(), at(9000)).status is PutStatus.PUT_OK
+    assert direct.put(again, message(), at(9000)).status is PutStatus.PUT_OK
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2, 3])

@@ -9,8 +9,8 @@ import pytest
 from refmq.errors import StoreInUse, UsageError
 from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.sim.choice import harshest
-from refmq.store import FlushMode, GetStatus, PutStatus
-from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, put_many, read_all, run, started
+from refmq.store import FlushMode, GetStatus, PutStatus, direct
+from tests.store.helpers import NOW, SMALL, ack, at, bodies, message, new_disk, put, put_many, read_all, run, started
 
 
 def test_what_is_put_is_read_back_after_a_clean_stop_and_start() -> None:
@@ -60,9 +60,9 @@ def test_with_sync_flush_nothing_is_dispatched_or_acknowledged_before_it_is_dura
     store = started(disk, replace(SMALL, flush_mode=FlushMode.SYNC))
     result = put(store, message())
     assert store.dispatch(10) == ()
-    assert store.ack_put(result) is PutStatus.FLUSH_DISK_TIMEOUT
+    assert ack(store, result) is PutStatus.FLUSH_DISK_TIMEOUT
     assert run(store.flush()) >= result.durable_at
-    assert store.ack_put(result) is PutStatus.PUT_OK
+    assert ack(store, result) is PutStatus.PUT_OK
     assert len(store.dispatch(10)) == 1
     assert store.get_message("TopicA", 0, QueueOffset(0), 10).status is GetStatus.FOUND
 
@@ -84,7 +84,7 @@ def test_calls_on_a_store_that_is_not_started_are_refused() -> None:
     run(store.stop(NOW))
     with pytest.raises(UsageError):
         store.dispatch(1)
-    assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert not store.accepts_puts
     run(store.start(at(1)))
     assert store.accepts_puts

@@ -20,15 +20,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from refmq.broker.environment import Engine, Environment
+from refmq.broker.environment import Environment
 from refmq.broker.message_copy import copy_of
 from refmq.broker.transactions import OP_TAG, HalfMessage, Transactions
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.plane.engine import HotPath
 from refmq.protocol import names
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.record import Record, decode_properties, decode_record, encode_properties
-from refmq.store.api import MessageToStore, PutResult
+from refmq.store.values import MessageToStore, PutResult
 
 NOWHERE: Final = PhysicalOffset(-1)
 
@@ -90,7 +91,7 @@ class CheckRounds:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: HotPath,
         environment: Environment,
         transactions: Transactions,
         progress: Progress,

@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from refmq.broker import clients, groups, topics
-from refmq.broker.filters import FilterFile, from_file
 from refmq.broker.queue_locks import QueueLocks
+from refmq.broker.registered_filters import FilterFile, from_file
 from refmq.broker.state import BrokerState
 from refmq.errors import DiskFailed, WireError
 from refmq.filter import BloomFilter
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset, TimestampMs
-from refmq.plane import offsets
 from refmq.protocol.bodies.codec import decode_body
 from refmq.protocol.bodies.config import SubscriptionGroupWrapper, TopicConfigSerializeWrapper
 from refmq.protocol.bodies.offsets import ConsumerOffsets, DelayOffsets
@@ -103,7 +102,6 @@ def start_state(
         topics=topics.start_topics(config, stored.topics, now_ms),
         groups=groups.start_groups(stored.groups, now_ms),
         clients=clients.ClientTable(),
-        offsets=offsets.load_offsets(stored.offsets),
         locks=locks,
         filters=from_file(stored.filters, bloom, now_ms, log_end),
     )

@@ -1,8 +1,10 @@
 """The control plane: one broker, its tables, and what request handlers do with them.
 
-A handler is a function of the broker, the peer and the command (see `refmq.broker.handlers`). The broker holds the
-current `BrokerState`; its methods are the few changes that several handlers need. Everything that waits or leaves the
-process goes through `Environment` and `Engine`.
+The requests that every message pays for are served by the engine's plane (`refmq.plane`). It hands over all others, and
+those that need a topic or a group first (`refmq.broker.handed_over`). A handler is a function of the broker, the peer
+and the command (see `refmq.broker.handlers`). The broker holds the current `BrokerState`, of which the plane has a
+snapshot; its methods are the few changes that several handlers need. Everything that waits or leaves the process goes
+through `Environment` and the engine.
 """
 
 from __future__ import annotations
@@ -14,18 +16,19 @@ from refmq.broker import clients, groups, topics
 from refmq.broker.clients import Changed, ClientStep, ConnectionId
 from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.delay import DelayService
-from refmq.broker.environment import Engine, Environment
-from refmq.broker.filters import Bitmaps, bury_group
+from refmq.broker.environment import Environment
+from refmq.broker.registered_filters import bury_group
 from refmq.broker.state import BrokerState
 from refmq.broker.stats import RateMeter, StatsTable
-from refmq.broker.topics import SendCreation, TopicTable
+from refmq.broker.topics import TopicTable
 from refmq.broker.transactions import Transactions
 from refmq.model.broker_config import BrokerConfig
-from refmq.model.ids import HostAddress, QueueOffset
+from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.model.step import Event
-from refmq.plane import offsets
-from refmq.plane.flow import FlowControl
-from refmq.plane.hold import PullHold
+from refmq.plane.engine import ControlPlane, Engine
+from refmq.plane.needs import SendCreation
+from refmq.plane.offsets import OffsetTable
+from refmq.plane.snapshot import Snapshot
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig
 from refmq.protocol.bodies.offsets import DelayOffsets
@@ -49,16 +52,15 @@ class Broker:
         store_host: HostAddress,
         delay_offsets: DelayOffsets | None = None,
     ) -> None:
-        self.state = state
+        self._state = state
+        self._is_running = False
         self.store_config = store_config
         self.engine = engine
         self.environment = environment
         self.store_host = store_host
         """This broker's address as records carry it."""
         self._saved_topics = state.topics
-        self._saved_offsets = state.offsets
-        self.hold = PullHold()
-        self.flow = FlowControl()
+        self._saved_offsets: OffsetTable | None = None
         self.stats = StatsTable()
         self.meter = RateMeter()
         self.transactions = Transactions(engine, environment, store_host)
@@ -67,8 +69,37 @@ class Broker:
         self.delay = DelayService(engine, environment, DelayLevels.parse(store_config.delay_levels), delay_offsets)
         self.started_ms = environment.now_ms()
         self.config_version = DataVersion(timestamp=self.started_ms, counter=0)
-        if self.config.enable_calc_filter_bit_map:
-            engine.store.set_filter_bitmap(Bitmaps(lambda: self.state.filters))
+
+    def run(self, control: ControlPlane, offsets: OffsetTable) -> None:
+        """The engine serves from now on, and hands over to `control`."""
+        self._saved_offsets = offsets
+        self._is_running = True
+        self.engine.run(control, self.snapshot(), offsets)
+
+    @property
+    def state(self) -> BrokerState:
+        return self._state
+
+    @state.setter
+    def state(self, state: BrokerState) -> None:
+        """The plane learns of every change, before anybody else does."""
+        self._state = state
+        if self._is_running:
+            self.engine.install(self.snapshot())
+
+    def snapshot(self) -> Snapshot:
+        """What the plane may rely on now: topics only once they are durable."""
+        state, opens_ms = self._state, self.config.start_accept_send_request_time_stamp
+        return Snapshot(
+            config=state.config,
+            store_config=self.store_config,
+            store_host=self.store_host,
+            topics=self._saved_topics.topics,
+            groups=state.groups.groups,
+            consumers=state.clients.consumers,
+            filters=state.filters,
+            opens_at=self.environment.local_time(TimestampMs(opens_ms)) if opens_ms else "",
+        )
 
     @property
     def config(self) -> BrokerConfig:
@@ -109,6 +140,8 @@ class Broker:
         table = self.state.topics
         await self.environment.save(TOPICS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
         self._saved_topics = table
+        if self._is_running:
+            self.engine.install(self.snapshot())
 
     async def topics_saved(self) -> None:
         """Waits until the topics that are known are durable: another send may have created one a moment ago, or a
@@ -150,22 +183,26 @@ class Broker:
     # --- offsets -------------------------------------------------------------------------------------------------
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
-        step = offsets.commit_offset(self.state.offsets, topic, group, queue_id, offset)
-        self.state = replace(self.state, offsets=step.state)
-        if step.event is not None:
-            self.environment.emit(step.event)
+        self.engine.commit_offset(group, topic, queue_id, offset)
 
     async def save_offsets(self) -> None:
         """Writes the offsets down. A trace speaks of it only when they are still the same afterwards: then it may say
         that everything committed so far is durable."""
-        saved = self.state.offsets
+        saved = self.engine.offsets
         await self.environment.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
-        if self.state.offsets is saved and saved is not self._saved_offsets:
+        if self.engine.offsets is saved and saved is not self._saved_offsets:
             self._saved_offsets = saved
             self.environment.emit(Event("PersistOffsets"))
 
     async def save_delay_offsets(self) -> None:
         await self.environment.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))
+
+    # --- statistics ------------------------------------------------------------------------------------------------
+
+    def counted(self) -> StatsTable:
+        """The statistics with all that the plane has counted so far."""
+        self.stats.take(self.config.broker_cluster_name, self.engine.take_counts())
+        return self.stats
 
     # --- clients -------------------------------------------------------------------------------------------------
 
@@ -182,7 +219,6 @@ class Broker:
                 peer.close("no heartbeat for too long")
 
     def connection_closed(self, number: int) -> None:
-        self.hold.drop_connection(number)
         self.apply_clients(clients.remove_member(self.state.clients, ConnectionId(number)))
 
     def _group_changed(self, change: Changed, *, notify: bool) -> None:

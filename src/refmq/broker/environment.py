@@ -1,4 +1,4 @@
-"""What a broker needs from outside: peers, time, chance, files, nameservers and a data plane.
+"""What a broker needs from outside beside its engine: time, chance, files, nameservers and peers.
 
 The broker itself is pure. A shell gives it these on real sockets and files; the simulated world gives it others.
 """
@@ -10,48 +10,7 @@ from typing import Any, Protocol
 
 from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
-from refmq.protocol.command import RemotingCommand
-from refmq.store.api import BatchToStore, MessageStore, MessageToStore, PutResult
-
-
-class Peer(Protocol):
-    """The other end of a connection, as handlers see it. `refmq.net.connection.Connection` is one."""
-
-    @property
-    def number(self) -> int:
-        """Its identity at this broker: never used twice."""
-        ...
-
-    @property
-    def peer(self) -> str:
-        """Its address as `host:port`."""
-        ...
-
-    @property
-    def closed(self) -> bool: ...
-
-    async def request(self, command: RemotingCommand, timeout_s: float) -> RemotingCommand: ...
-
-    def send_oneway(self, command: RemotingCommand) -> bool: ...
-
-    def send(self, command: RemotingCommand) -> bool:
-        """Sends an answer that a handler did not return at once (a held pull)."""
-        ...
-
-    def close(self, reason: str = ...) -> None: ...
-
-
-class Engine(Protocol):
-    """The data plane as the control plane sees it: a store, and appends that wait until they may be acknowledged."""
-
-    @property
-    def store(self) -> MessageStore: ...
-
-    async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
-        """Appends, and returns when the producer may be told. The status says what it may be told."""
-        ...
-
-    async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult: ...
+from refmq.plane.engine import Peer
 
 
 class Environment(Protocol):
@@ -61,10 +20,6 @@ class Environment(Protocol):
 
     def local_time(self, at_ms: TimestampMs) -> str:
         """A time as people at the broker's place read it: `yyyy-MM-dd HH:mm:ss,SSS`."""
-        ...
-
-    def disk_used_ratio(self) -> float:
-        """How full the store's disk is, 0 to 1."""
         ...
 
     def random_below(self, bound: int) -> int:

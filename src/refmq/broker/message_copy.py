@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from refmq.protocol.record import Record
-from refmq.store.api import MessageToStore
+from dataclasses import replace
+
+from refmq.plane.engine import HotPath
+from refmq.plane.property_rules import delay_level, waits_for_flush
+from refmq.protocol.record import Record, join_properties
+from refmq.store.values import MessageToStore, PutResult
 
 
 def copy_of(record: Record) -> MessageToStore:
@@ -20,3 +24,10 @@ def copy_of(record: Record) -> MessageToStore:
         sys_flag=record.sys_flag,
         reconsume_times=record.reconsume_times,
     )
+
+
+async def put_copy(engine: HotPath, copy: MessageToStore, properties: dict[str, str]) -> PutResult:
+    """Stores a copy with these properties, and does what they ask for: delay it, wait for the flush."""
+    level = delay_level(copy.sys_flag, properties)
+    message = replace(copy, properties=join_properties(properties).encode(), delay_level=level)
+    return await engine.put(message, wait_durable=waits_for_flush(properties))

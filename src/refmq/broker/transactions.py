@@ -19,11 +19,12 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
-from refmq.broker.environment import Engine, Environment
+from refmq.broker.environment import Environment
 from refmq.broker.message_copy import copy_of
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.plane.engine import HotPath
 from refmq.plane.property_rules import waits_for_flush
 from refmq.protocol import names
 from refmq.protocol.headers.messages import EndTransactionRequest
@@ -37,7 +38,7 @@ from refmq.protocol.record import (
     decode_record,
     encode_properties,
 )
-from refmq.store.api import MessageToStore, PutResult, PutStatus
+from refmq.store.values import MessageToStore, PutResult, PutStatus
 
 FINISHED_MAX: Final = 200_000
 """Keys of finished messages remembered in memory; older ones are found in the index, as long as they are retained."""
@@ -93,7 +94,7 @@ class HalfMessage:
 class Transactions:
     """The decisions of producers, and what is known to be finished."""
 
-    def __init__(self, engine: Engine, environment: Environment, store_host: HostAddress) -> None:
+    def __init__(self, engine: HotPath, environment: Environment, store_host: HostAddress) -> None:
         self._engine = engine
         self._environment = environment
         self._store_host = store_host

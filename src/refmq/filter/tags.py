@@ -29,7 +29,7 @@ class TagFilter:
         """Decides on a queue unit. An unknown hash (None) matches: the consumer will look again."""
         if tags_code is None or not self.codes:
             return True
-        return _to_int32(tags_code) in self.codes
+        return to_int32(tags_code) in self.codes
 
 
 def parse_tags(expression: str | None) -> TagFilter | None:
@@ -46,7 +46,7 @@ def parse_tags(expression: str | None) -> TagFilter | None:
     return TagFilter(tags, frozenset(string_hash(tag) for tag in tags))
 
 
-def _to_int32(value: int) -> int:
+def to_int32(value: int) -> int:
     """Queue units hold the hash in 64 bits; a unit of the delay topic holds a time, cut as Java cuts it."""
     value &= 0xFFFFFFFF
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value

@@ -1,6 +1,8 @@
-"""A broker on an event loop: ports, timers, files and nameservers around the pure `refmq.broker`.
+"""A broker on an event loop: timers, files and nameservers around the pure `refmq.broker`, and the engine it is given.
 
-    node = BrokerNode(BrokerConfig(namesrv_addr="127.0.0.1:9876"), StoreConfig(), RealDisk(folder))
+    disk, store_config = RealDisk(folder), StoreConfig()
+    engine = ReferenceEngine(disk, store_config)
+    node = BrokerNode(BrokerConfig(namesrv_addr="127.0.0.1:9876"), store_config, disk, engine)
     host, port = await node.start("127.0.0.1")
     ...
     await node.stop(timeout_s=10)
@@ -12,8 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-import itertools
 import logging
 import random
 import socket
@@ -23,12 +23,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from refmq.broker import clients, filters
+from refmq.broker import clients, registered_filters
 from refmq.broker.check_rounds import CheckLimits, CheckRounds, Progress
 from refmq.broker.config_files import FILTERS_FILE, StoredTables, read_tables, start_state
 from refmq.broker.control_plane import Broker
-from refmq.broker.handlers import handle
-from refmq.broker.handlers.pull import answer_held
+from refmq.broker.handed_over import HandedOver
 from refmq.broker.handlers.transaction import ask_producer
 from refmq.broker.queue_locks import QueueLocks, restart_broker
 from refmq.broker.stats import SAMPLING, Period
@@ -40,48 +39,40 @@ from refmq.model.step import Event
 from refmq.net.address import format_address
 from refmq.net.broker_registration import Registrar
 from refmq.net.clock import wall_ms
-from refmq.net.connection import Answer, Connection
-from refmq.net.engine import ReferenceEngine
-from refmq.net.limits import Limits
-from refmq.net.server import Server
-from refmq.net.tls import ServerTls
-from refmq.plane.flow import KINDS
+from refmq.plane.engine import Engine, Peer
+from refmq.plane.offsets import load_offsets
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
-from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.host_address import host_of, is_ip
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_GROUP, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.properties import format_properties, parse_properties
-from refmq.store.api import Dispatched, MessageStore, QueueId, RecoveryReport
 from refmq.store.config import StoreConfig
 from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
+from refmq.store.values import RecoveryReport
 from refmq.trace.record import NoRecorder, Recorder
 
 CONFIG_DIRECTORY: Final = "config"
 
-FAST_PORT_BELOW: Final = 2
+VIP_PORT_BELOW: Final = 2
 """Java clients with the VIP channel talk to the port so far below the main one."""
 
 log = logging.getLogger("refmq.broker")
 
 
 class BrokerNode:
-    """One broker that listens. It is the `World` of its pure broker."""
+    """One broker that listens. It is the `Environment` of its pure broker."""
 
     def __init__(
         self,
         config: BrokerConfig,
         store_config: StoreConfig,
         disk: Disk,
-        store: MessageStore,
+        engine: Engine,
         *,
-        limits: Limits | None = None,
-        tls: ServerTls | None = None,
         recorder: Recorder | None = None,
         settings_file: tuple[Disk, str] | None = None,
         seed: int | None = None,
     ) -> None:
-        self.store = store
+        self.engine = engine
         self.recovery: RecoveryReport | None = None
         self._config = config
         self._store_config = store_config
@@ -89,20 +80,12 @@ class BrokerNode:
         self._settings_file = settings_file
         self._recorder = recorder or NoRecorder()
         self._random = random.Random(seed)
-        numbers = itertools.count(1)
-        self._servers = (
-            Server(self._serve, limits, tls=tls, numbers=numbers),
-            Server(self._serve_fast, limits, tls=tls, numbers=numbers),
-        )
         self._broker: Broker | None = None
-        self._engine: ReferenceEngine | None = None
         self._registration: Registrar | None = None
         self._rounds: CheckRounds | None = None
         self._delayed = asyncio.Event()
         """A message was put into a delay queue."""
         self._day: int | None = None
-        self._known: set[int] = set()
-        """Connections that have sent something: their end matters to the broker."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._to_save: dict[str, bytes] = {}
         self._saving: dict[str, asyncio.Lock] = {}
@@ -114,11 +97,6 @@ class BrokerNode:
     def broker(self) -> Broker:
         assert self._broker is not None, "the broker is started first"
         return self._broker
-
-    @property
-    def engine(self) -> ReferenceEngine:
-        assert self._engine is not None, "the broker is started first"
-        return self._engine
 
     @property
     def rounds(self) -> CheckRounds:
@@ -139,20 +117,20 @@ class BrokerNode:
             log.warning("%s", note)
         store_host = await self._store_host()
         had_a_life = not stored.is_empty or self._disk.exists("commitlog")
-        self.recovery = await self.store.start(self.now_ms())
-        main, fast = self._servers
+        self.recovery = await self.engine.recover(self.now_ms())
         try:
-            address, port = await main.start(host, self._config.listen_port)
+            address, port = await self.engine.listen(host, self._config.listen_port)
         except BaseException:
-            await self.store.stop(self.now_ms())
+            await self.engine.stop(self.now_ms())
             raise
         self._config = replace(self._config, listen_port=port)
         self._broker = self._start_broker(stored, self._start_locks(had_a_life), store_host)
         self._registration = Registrar(self._broker)
+        self._broker.run(HandedOver(self._broker), load_offsets(stored.offsets))
         self._rounds = self._start_rounds(self._broker)
-        self.engine.start()
-        self._watch(main.failure, self.engine.failed)
-        await self._start_fast_port(fast, host, port)
+        self.engine.watch(SCHEDULE_TOPIC, self._delayed.set)
+        asyncio.ensure_future(self.engine.failure).add_done_callback(self._engine_failed)
+        await self._start_vip_port(host, port)
         self._start_timers()
         await self.registration.register_all()
         return address, port
@@ -169,30 +147,21 @@ class BrokerNode:
         return str(found[0][4][0])
 
     def _start_broker(self, stored: StoredTables, locks: QueueLocks, host: str) -> Broker:
-        self._engine = ReferenceEngine(
-            self.store,
-            self._store_config,
-            self.now_ms,
-            self._arrived,
-            on_put=self._put_took,
-            flush_timeout_s=self._config.sync_flush_timeout / 1000,
-        )
-        state = start_state(self._config, stored, locks, self.now_ms(), self.store.log_max)
+        state = start_state(self._config, stored, locks, self.now_ms(), self.engine.store.log_max)
         store_host = host_of(format_address(host, self._config.listen_port))
-        return Broker(state, self._store_config, self._engine, self, store_host, stored.delays)
+        return Broker(state, self._store_config, self.engine, self, store_host, stored.delays)
 
     def _start_locks(self, had_a_life: bool) -> QueueLocks:
         """A broker that ran here before may have lent queues a moment ago; nobody wrote down until when."""
         return restart_broker(self.now_ms() if had_a_life and self._config.lock_grace_after_restart else None)
 
-    async def _start_fast_port(self, fast: Server, host: str, port: int) -> None:
-        if port <= FAST_PORT_BELOW:
+    async def _start_vip_port(self, host: str, port: int) -> None:
+        if port <= VIP_PORT_BELOW:
             return
         try:
-            await fast.start(host, port - FAST_PORT_BELOW)
+            await self.engine.listen_vip(host, port - VIP_PORT_BELOW)
         except RefmqError as error:
             log.warning("no VIP port: %s", error)
-        self._watch(fast.failure)
 
     def _read_file(self, name: str) -> tuple[bytes | None, bytes | None]:
         path = f"{CONFIG_DIRECTORY}/{name}"
@@ -200,10 +169,7 @@ class BrokerNode:
 
     async def stop(self, timeout_s: float) -> None:
         """Drains, tells the nameservers, writes everything down and stops the store, in about `timeout_s`."""
-        for pull in self.broker.hold.take_all():
-            answer_held(self.broker, pull)
-        for server in self._servers:
-            await server.close(timeout_s / 4)
+        await self.engine.close(timeout_s / 2)
         await self.registration.unregister_all(timeout_s / 4)
         for task in list(self._tasks):
             task.cancel()
@@ -211,12 +177,11 @@ class BrokerNode:
         try:
             await self._save_all()
         finally:
-            await self.engine.stop()
-            await self.store.stop(self.now_ms())
+            await self.engine.stop(self.now_ms())
 
     async def _save_all(self) -> None:
         """Flushes the log and then writes the tables down, each whether or not the others could be written."""
-        await self.store.flush()
+        await self.engine.store.flush()
         errors: list[RefmqError] = []
         for save in (self._save_offsets, self.broker.save_delay_offsets, self._save_filters):
             try:
@@ -226,59 +191,14 @@ class BrokerNode:
         if errors:
             raise errors[0]
 
-    def _watch(self, *futures: asyncio.Future[Any]) -> None:
-        def report(done: asyncio.Future[Any]) -> None:
-            if done.cancelled() or self.failure.done():
-                return
-            self.failure.set_result(done.exception() or done.result())
-
-        for future in futures:
-            future.add_done_callback(report)
-
-    # --- requests --------------------------------------------------------------------------------------------------
-
-    def _serve(self, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
-        broker = self._broker
-        if broker is None:
-            return response(command, ResponseCode.SYSTEM_BUSY, remark="the broker is starting")
-        if connection.number not in self._known:
-            self._known.add(connection.number)
-            connection.on_close(self._closed)
-        kind = KINDS.get(command.code)
-        if kind is None:
-            return handle(broker, connection, command)
-        waited_ms = int((self._loop.time() - connection.last_received_at) * 1000)
-        busy = broker.flow.refusal(broker.config, kind, waited_ms)
-        if busy is not None:
-            return response(command, ResponseCode.SYSTEM_BUSY, remark=busy)
-        answer = handle(broker, connection, command)
-        return broker.flow.serve(kind, answer, self.now_ms()) if inspect.isawaitable(answer) else answer
-
-    def _serve_fast(self, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
-        """The VIP port serves everything but pulls."""
-        if command.code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
-            remark = f" request type {command.code} not supported"
-            return response(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
-        return self._serve(connection, command)
-
-    def _closed(self, connection: Connection) -> None:
-        self._known.discard(connection.number)
-        self.broker.connection_closed(connection.number)
-
-    def _put_took(self, took_ms: int) -> None:
-        self.broker.stats.put_times.add(took_ms)
-
-    def _arrived(self, message: Dispatched) -> None:
-        if message.topic == SCHEDULE_TOPIC:
-            self._delayed.set()
-        for pull in self.broker.hold.arrived(message):
-            answer_held(self.broker, pull)
+    def _engine_failed(self, failed: asyncio.Future[BaseException]) -> None:
+        if not failed.cancelled() and not self.failure.done():
+            self.failure.set_result(failed.result())
 
     # --- timers ----------------------------------------------------------------------------------------------------
 
     def _start_timers(self) -> None:
         config = self._config
-        self.every(5.0 if config.long_polling_enable else 1.0, self._look_at_held_pulls)
         self.every(10.0, self._scan_clients)
         self.every(config.flush_consumer_offset_interval / 1000, self._save_offsets, first_s=10.0)
         self.every(10.0, self._save_filters)
@@ -340,37 +260,28 @@ class BrokerNode:
 
     def _start_rounds(self, broker: Broker) -> CheckRounds:
         def stored(topic: str) -> QueueOffset:
-            return broker.state.offsets.get(topic, TRANS_GROUP, 0) or QueueOffset(0)
+            return broker.engine.offsets.get(topic, TRANS_GROUP, 0) or QueueOffset(0)
 
         progress = Progress(stored(TRANS_HALF_TOPIC), stored(TRANS_OP_HALF_TOPIC), PhysicalOffset(0))
         ask = partial(ask_producer, broker)
         return CheckRounds(self.engine, self, broker.transactions, progress, ask, broker.ensure_topic)
-
-    async def _look_at_held_pulls(self) -> None:
-        store = self.store
-
-        def end(queue: QueueId) -> Any:
-            return store.max_offset(queue.topic, queue.queue_id)
-
-        for pull in self.broker.hold.look(self.now_ms(), end):
-            answer_held(self.broker, pull)
 
     async def _scan_clients(self) -> None:
         self.broker.apply_clients(clients.scan_members(self.broker.state.clients, self.now_ms()))
 
     async def _save_filters(self) -> None:
         broker = self.broker
-        kept = filters.purge(broker.state.filters, self.now_ms(), broker.config.filter_data_clean_time_span)
+        kept = registered_filters.purge(broker.state.filters, self.now_ms(), broker.config.filter_data_clean_time_span)
         broker.state = replace(broker.state, filters=kept)
-        if len(kept.entries) or self._disk.exists(f"{CONFIG_DIRECTORY}/{FILTERS_FILE}"):
-            await self.save(FILTERS_FILE, encode_body(filters.to_file(kept), JsonStyle.FASTJSON))
+        if len(kept) or self._disk.exists(f"{CONFIG_DIRECTORY}/{FILTERS_FILE}"):
+            await self.save(FILTERS_FILE, encode_body(registered_filters.to_file(kept), JsonStyle.FASTJSON))
 
     async def _clean(self) -> None:
         now_ms = self.now_ms()
-        await self.store.clean(now_ms, time.localtime(now_ms / 1000).tm_hour)
+        await self.engine.store.clean(now_ms, time.localtime(now_ms / 1000).tm_hour)
 
     async def _measure(self) -> None:
-        now_ms, stats = self.now_ms(), self.broker.stats
+        now_ms, stats = self.now_ms(), self.broker.counted()
         self.broker.meter.sample(now_ms, stats.totals())
         day = time.localtime(now_ms / 1000).tm_yday
         if self._day is not None and day != self._day:
@@ -378,10 +289,10 @@ class BrokerNode:
         self._day = day
 
     async def _turn_minute(self) -> None:
-        self.broker.stats.put_times.turn()
+        self.broker.counted().put_times.turn()
 
     async def _sample(self, period: Period) -> None:
-        self.broker.stats.sample(period, self.now_ms())
+        self.broker.counted().sample(period, self.now_ms())
 
     # --- the world of the pure broker --------------------------------------------------------------------------------
 
@@ -390,9 +301,6 @@ class BrokerNode:
 
     def local_time(self, at_ms: TimestampMs) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1000)) + f",{at_ms % 1000:03d}"
-
-    def disk_used_ratio(self) -> float:
-        return self._disk.usage("").used_ratio
 
     def random_below(self, bound: int) -> int:
         return self._random.randrange(bound)
@@ -452,9 +360,5 @@ class BrokerNode:
         if isinstance(error, FlushFailed) and not self.failure.done():
             self.failure.set_result(error)
 
-    def connection(self, number: int) -> Connection | None:
-        for server in self._servers:
-            found = server.connection(number)
-            if found is not None:
-                return found
-        return None
+    def connection(self, number: int) -> Peer | None:
+        return self.engine.connection(number)

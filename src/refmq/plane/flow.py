@@ -17,15 +17,14 @@ Everything else is served whenever its turn comes, as upstream. (BrokerFastFailu
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Final, TypeVar
+from typing import Final
+
+from rpds import HashTrieMap
 
 from refmq.model.broker_config import BrokerConfig
-from refmq.model.ids import TimestampMs
 from refmq.protocol.codes import RequestCode
-
-T = TypeVar("T")
 
 
 class Kind(Enum):
@@ -75,39 +74,53 @@ def wait_limit_ms(config: BrokerConfig, kind: Kind) -> int:
             return config.wait_time_mills_in_transaction_queue
 
 
-class FlowControl:
-    """What is being served, by kind."""
+_NOBODY: Final[HashTrieMap[int, int]] = HashTrieMap()
 
-    def __init__(self) -> None:
-        self._begun: dict[Kind, dict[int, TimestampMs]] = {kind: {} for kind in Kind}
-        self._last = 0
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """Requests that have begun and are not answered: kind -> number of the frame -> since when, in uptime."""
+
+    begun: HashTrieMap[Kind, HashTrieMap[int, int]] = field(default_factory=HashTrieMap)
 
     def size(self, kind: Kind) -> int:
-        return len(self._begun[kind])
+        return len(self.begun.get(kind) or _NOBODY)
 
-    def head_wait_ms(self, kind: Kind, now_ms: TimestampMs) -> int:
-        """For how long the oldest request of a kind has been waiting for its answer."""
-        oldest = next(iter(self._begun[kind].values()), now_ms)
-        return max(0, now_ms - oldest)
+    def head_wait_ms(self, kind: Kind, uptime_ms: int) -> int:
+        """How long the oldest request of a kind has been waiting for its answer."""
+        since = min((self.begun.get(kind) or _NOBODY).values(), default=uptime_ms)
+        return max(0, uptime_ms - since)
 
-    def refusal(self, config: BrokerConfig, kind: Kind, waited_ms: int) -> str | None:
-        """Why a request is refused, in upstream's words, or None. Both are answered with SYSTEM_BUSY."""
-        size = self.size(kind)
-        if size >= capacity(config, kind):
-            return "[OVERLOAD]system busy, start flow control for a while"
-        if config.broker_fast_failure_enable and waited_ms >= wait_limit_ms(config, kind):
-            return (
-                "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
-                f"period in queue: {waited_ms}ms, size of queue: {size}"
-            )
+    def begin(self, code: int, number: int, uptime_ms: int) -> Flow:
+        """A request is being served. Requests without a kind are not counted."""
+        kind = KINDS.get(code)
+        if kind is None:
+            return self
+        numbers = self.begun.get(kind) or _NOBODY
+        assert number not in numbers, "a request begins once"
+        return replace(self, begun=self.begun.insert(kind, numbers.insert(number, uptime_ms)))
+
+    def end(self, code: int, number: int) -> Flow:
+        """A request that began has been answered."""
+        kind = KINDS.get(code)
+        if kind is None:
+            return self
+        numbers = self.begun.get(kind) or _NOBODY
+        assert number in numbers, "only what began can end"
+        return replace(self, begun=self.begun.insert(kind, numbers.remove(number)))
+
+
+def busy(flow: Flow, config: BrokerConfig, code: int, waited_ms: int) -> str | None:
+    """Why a request is refused, in upstream's words, or None. It is answered with SYSTEM_BUSY."""
+    kind = KINDS.get(code)
+    if kind is None:
         return None
-
-    async def serve(self, kind: Kind, work: Awaitable[T], now_ms: TimestampMs) -> T:
-        """Serves a request that takes its time."""
-        self._last += 1
-        number, begun = self._last, self._begun[kind]
-        begun[number] = now_ms
-        try:
-            return await work
-        finally:
-            del begun[number]
+    size = flow.size(kind)
+    if size >= capacity(config, kind):
+        return "[OVERLOAD]system busy, start flow control for a while"
+    if config.broker_fast_failure_enable and waited_ms >= wait_limit_ms(config, kind):
+        return (
+            "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+            f"period in queue: {waited_ms}ms, size of queue: {size}"
+        )
+    return None

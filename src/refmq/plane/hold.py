@@ -7,15 +7,19 @@ consumer learns how far it may skip. A woken pull is run again and then always a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias, TypeVar
 
-from refmq.model.ids import QueueOffset, TimestampMs
-from refmq.protocol.command import RemotingCommand
-from refmq.store.api import Dispatched, MessageFilter, QueueId
+from rpds import HashTrieMap
 
-K = TypeVar("K")
+from refmq.filter.message_filter import MessageFilter
+from refmq.model.ids import QueueOffset
+from refmq.plane.inputs import Frame
+from refmq.store.api import StoreReader
+from refmq.store.values import Dispatched
+
+K = TypeVar("K", bound=Hashable)
 
 HELD_MAX: Final = 100_000
 """Pulls that may wait at once: upstream's queue for pulls has this length."""
@@ -25,98 +29,91 @@ HELD_MAX: Final = 100_000
 class HeldPull:
     """One waiting pull."""
 
-    number: int
-    connection: int
-    command: RemotingCommand
-    queue: QueueId
+    frame: Frame
+    topic: str
+    queue_id: int
     queue_offset: QueueOffset
     """The first message that it has not seen."""
-    deadline_ms: TimestampMs
+    deadline_ms: int
+    """In uptime."""
     message_filter: MessageFilter
 
+    def wants(self, message: Dispatched) -> bool:
+        """Whether this message is one that the pull waits for, as far as the arrival tells."""
+        wanted = self.message_filter
+        return (
+            message.queue_offset >= self.queue_offset
+            and wanted.matches_code(message.tags_code)
+            and wanted.matches_properties(message.properties)
+        )
 
-class PullHold:
-    """The waiting pulls of a broker, by queue and by connection."""
 
-    def __init__(self) -> None:
-        self._by_queue: dict[QueueId, dict[int, HeldPull]] = {}
-        self._by_connection: dict[int, dict[int, HeldPull]] = {}
-        self._next_number = 0
-        self._count = 0
+Pulls: TypeAlias = "HashTrieMap[int, HeldPull]"
+_NONE: Final[Pulls] = HashTrieMap()
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The waiting pulls of a broker, by queue and by connection; in both by the number of their frame."""
+
+    by_queue: HashTrieMap[tuple[str, int], Pulls] = field(default_factory=HashTrieMap)
+    by_connection: HashTrieMap[int, Pulls] = field(default_factory=HashTrieMap)
+    count: int = 0
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
-    def park(
-        self,
-        connection: int,
-        command: RemotingCommand,
-        queue: QueueId,
-        queue_offset: QueueOffset,
-        deadline_ms: TimestampMs,
-        message_filter: MessageFilter,
-    ) -> bool:
-        """Whether the pull waits now. False when too many do: then it is answered at once."""
-        if self._count >= HELD_MAX:
-            return False
-        self._next_number += 1
-        pull = HeldPull(self._next_number, connection, command, queue, queue_offset, deadline_ms, message_filter)
-        self._by_queue.setdefault(queue, {})[pull.number] = pull
-        self._by_connection.setdefault(connection, {})[pull.number] = pull
-        self._count += 1
-        return True
+    def has_room(self) -> bool:
+        return self.count < HELD_MAX
+
+    def park(self, pull: HeldPull) -> Hold:
+        """The pull waits from now on."""
+        assert self.has_room(), "whoever parks a pull has asked whether there is room"
+        queue, connection, number = (pull.topic, pull.queue_id), pull.frame.connection, pull.frame.number
+        here, there = self.by_queue.get(queue) or _NONE, self.by_connection.get(connection) or _NONE
+        assert number not in here, "a frame is parked once"
+        return Hold(
+            self.by_queue.insert(queue, here.insert(number, pull)),
+            self.by_connection.insert(connection, there.insert(number, pull)),
+            self.count + 1,
+        )
 
     def arrived(self, message: Dispatched) -> tuple[HeldPull, ...]:
-        """Wakes the pulls that wait for this message."""
-        waiting = self._by_queue.get(QueueId(message.topic, message.queue_id))
-        if not waiting:
-            return ()
-        woken = [
-            pull
-            for pull in waiting.values()
-            if message.queue_offset >= pull.queue_offset and wants(pull.message_filter, message)
-        ]
-        return self._take(woken)
+        """The pulls that wait for this message."""
+        waiting = self.by_queue.get((message.topic, message.queue_id))
+        return () if waiting is None else in_order(pull for pull in waiting.values() if pull.wants(message))
 
-    def look(self, now_ms: TimestampMs, max_offset: Callable[[QueueId], QueueOffset]) -> tuple[HeldPull, ...]:
-        """Wakes the pulls whose time is up and those whose queue has moved on."""
+    def due(self, store: StoreReader, uptime_ms: int) -> tuple[HeldPull, ...]:
+        """The pulls whose time is up and those whose queue has moved on."""
         woken: list[HeldPull] = []
-        for queue, waiting in self._by_queue.items():
-            end = max_offset(queue)
-            woken.extend(p for p in waiting.values() if now_ms >= p.deadline_ms or end > p.queue_offset)
-        return self._take(woken)
+        for (topic, queue_id), waiting in self.by_queue.items():
+            end = store.max_offset(topic, queue_id)
+            woken.extend(p for p in waiting.values() if uptime_ms >= p.deadline_ms or end > p.queue_offset)
+        return in_order(woken)
 
-    def drop_connection(self, connection: int) -> None:
-        """Forgets the pulls of a connection that is gone."""
-        self._take(list(self._by_connection.get(connection, {}).values()))
+    def of_connection(self, connection: int) -> tuple[HeldPull, ...]:
+        return in_order((self.by_connection.get(connection) or _NONE).values())
 
-    def take_all(self) -> tuple[HeldPull, ...]:
-        """Wakes everybody: the broker stops."""
-        return self._take([pull for waiting in self._by_queue.values() for pull in waiting.values()])
+    def every(self) -> tuple[HeldPull, ...]:
+        return in_order(pull for waiting in self.by_queue.values() for pull in waiting.values())
 
-    def _take(self, pulls: list[HeldPull]) -> tuple[HeldPull, ...]:
+    def without(self, pulls: tuple[HeldPull, ...]) -> Hold:
+        """These pulls no longer wait."""
+        if not pulls:
+            return self
+        by_queue, by_connection = self.by_queue, self.by_connection
         for pull in pulls:
-            _discard(self._by_queue, pull.queue, pull.number)
-            _discard(self._by_connection, pull.connection, pull.number)
-            self._count -= 1
-        return tuple(sorted(pulls, key=lambda pull: pull.number))
+            by_queue = _without(by_queue, (pull.topic, pull.queue_id), pull.frame.number)
+            by_connection = _without(by_connection, pull.frame.connection, pull.frame.number)
+        assert self.count >= len(pulls), "only what waits can stop waiting"
+        return replace(self, by_queue=by_queue, by_connection=by_connection, count=self.count - len(pulls))
 
 
-def _discard(index: dict[K, dict[int, HeldPull]], key: K, number: int) -> None:
-    waiting = index[key]
-    del waiting[number]
-    if not waiting:
-        del index[key]
+def in_order(pulls: Iterable[HeldPull]) -> tuple[HeldPull, ...]:
+    """The order in which pulls are answered: that of their requests. A map has none of its own."""
+    return tuple(sorted(pulls, key=lambda pull: pull.frame.number))
 
 
-def wants(message_filter: MessageFilter, message: Dispatched) -> bool:
-    """Whether a filter lets a message pass, as far as the arrival tells."""
-    codes = message_filter.tag_codes
-    if codes is not None and _int32(message.tags_code) not in codes:
-        return False
-    return message_filter.matches_properties is None or message_filter.matches_properties(message.properties)
-
-
-def _int32(value: int) -> int:
-    value &= 0xFFFF_FFFF
-    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+def _without(index: HashTrieMap[K, Pulls], key: K, number: int) -> HashTrieMap[K, Pulls]:
+    left = index[key].remove(number)
+    return index.insert(key, left) if len(left) else index.remove(key)

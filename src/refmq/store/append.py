@@ -1,14 +1,15 @@
 """AppendMessage and RollFile: a message becomes a record at the end of the log.
 
-Everything is checked before a byte is written. What a record's length fields cannot hold, what no file can hold, a
-topic that is no name of a directory: all refused here, because one malformed record makes everything behind it
-unreadable.
+An append is planned first and performed afterwards. The plan is a pure function of message, time and state: it checks
+everything, decides the places and encodes the records. Performing it decides nothing.
+
+What the length fields of a record cannot hold, what no file can hold, a topic that cannot be the name of a directory:
+all of that is refused here, because one malformed record makes everything after it unreadable.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Final
 from zlib import crc32
 
@@ -29,28 +30,19 @@ from refmq.protocol.record import (
     TRANSACTION_ROLLBACK,
     concatenate_properties,
     decode_batch,
-    decode_record,
     host_flags,
     message_id,
 )
-from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
 from refmq.store.consume_queue import is_storable_topic
 from refmq.store.delay import SCHEDULE_TOPIC, redirect
-from refmq.store.parts import Emit, Parts
+from refmq.store.parts import Parts
+from refmq.store.values import AppendPlan, BatchToStore, MessageToStore, Place, PutStatus
 
 RECORD_EXTRA_BYTES_MAX: Final = 64 * 1024
 """What a record may have beside `message_bytes_max`: topic, properties and header. Java's number."""
 
 _UNIQUE_KEY: Final = b"UNIQ_KEY\x01"
 _NO_QUEUE_OFFSET: Final = (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)
-
-
-class Refused(Exception):
-    """A put that cannot be stored; becomes its status. Never leaves the store."""
-
-    def __init__(self, status: PutStatus) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 def unique_key(properties: bytes) -> bytes:
@@ -69,25 +61,30 @@ def closed_properties(properties: bytes) -> bytes:
     return properties + b"\x02" if properties.endswith(b"\0") else properties
 
 
-def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -> PutResult:
-    """Checks and appends one message. Raises `Refused`, and `DiskFull` or `DiskFailed` with nothing appended."""
+def plan_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
+    """Where and how one message would be stored, or why it cannot be. Writes nothing."""
     topic, queue_id, properties = message.topic, message.queue_id, message.properties
     transaction = message.sys_flag & SYS_FLAG_TRANSACTION
     if message.delay_level > 0 and parts.delay.level_max and transaction in (TRANSACTION_NONE, TRANSACTION_COMMIT):
-        _topic_bytes(topic)
+        if _topic_bytes(topic) is None:
+            return PutStatus.MESSAGE_ILLEGAL
         queue_id, properties = redirect(parts.delay, message.delay_level, topic, queue_id, properties)
         topic = SCHEDULE_TOPIC
     topic_bytes = _topic_bytes(topic)
+    if topic_bytes is None:
+        return PutStatus.MESSAGE_ILLEGAL
     properties = closed_properties(properties)
     if len(properties) > PROPERTIES_BYTES_MAX:
-        raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)
+        return PutStatus.PROPERTIES_SIZE_EXCEEDED
     if len(message.body) > parts.config.message_bytes_max or queue_id < 0:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL)
+        return PutStatus.MESSAGE_ILLEGAL
     born, store = message.born_host, message.store_host
     size = HEADERS[born.is_ipv6, store.is_ipv6].size + len(message.body) + 3 + len(topic_bytes) + len(properties)
+    if not _fits_a_file(parts, size):
+        return PutStatus.MESSAGE_ILLEGAL
     physical_offset = _place_for(parts, size)
-    key = (topic, queue_id)
-    queue_offset = 0 if transaction in _NO_QUEUE_OFFSET else parts.queue_offsets.get(key, 0)
+    is_queued = transaction not in _NO_QUEUE_OFFSET
+    queue_offset = QueueOffset(parts.queue_offsets.get((topic, queue_id), 0) if is_queued else 0)
     store_ms = store_time(parts, now_ms)
     crc = crc32(message.body)
     data = _encode(
@@ -108,124 +105,112 @@ def append_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -
         reconsume_times=message.reconsume_times,
         prepared_offset=message.prepared_transaction_offset,
     )
-    _make_room(parts, size)
-    parts.log.append(data, store_ms)
-    if transaction not in _NO_QUEUE_OFFSET:
-        parts.queue_offsets[key] = queue_offset + 1
+    if data is None:
+        return PutStatus.MESSAGE_ILLEGAL
     fingerprint = crc32(unique_key(properties)) << 31 | crc & 0x7FFF_FFFF
-    if parts.emit is not None:
-        parts.emit(("AppendMessage", "", topic, queue_id, physical_offset, queue_offset, fingerprint, size))
-    return PutResult(
-        PutStatus.PUT_OK,
+    return AppendPlan(
         physical_offset,
+        data,
+        topic,
+        queue_id,
+        queue_offset,
+        1,
         size,
         PhysicalOffset(physical_offset + size),
         store_ms,
-        topic,
-        queue_id,
-        QueueOffset(queue_offset),
         message_id(store, physical_offset),
-        1,
-        fingerprint,
+        (Place(physical_offset, queue_offset, fingerprint, size),),
+        is_queued,
     )
 
 
-def append_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> PutResult:
-    """Checks and appends all messages of a batch, in one file and one write."""
+def plan_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
+    """Where and how all messages of a batch would be stored, in one file and one write. Writes nothing."""
     topic_bytes = _topic_bytes(batch.topic)
-    if len(batch.messages) > parts.config.message_bytes_max or batch.queue_id < 0 or batch.delay_level > 0:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL)
+    if topic_bytes is None or batch.queue_id < 0 or batch.delay_level > 0:
+        return PutStatus.MESSAGE_ILLEGAL
+    if len(batch.messages) > parts.config.message_bytes_max:
+        return PutStatus.MESSAGE_ILLEGAL
     if batch.sys_flag & SYS_FLAG_TRANSACTION != TRANSACTION_NONE:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL)
+        return PutStatus.MESSAGE_ILLEGAL
     try:
         messages = decode_batch(batch.messages)
     except WireError:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL) from None
+        return PutStatus.MESSAGE_ILLEGAL
     if not messages:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL)
+        return PutStatus.MESSAGE_ILLEGAL
     header_bytes = HEADERS[batch.born_host.is_ipv6, batch.store_host.is_ipv6].size
     prepared = []
     total = 0
     for message in messages:
         properties = closed_properties(concatenate_properties(message.properties, batch.properties))
         if len(properties) > PROPERTIES_BYTES_MAX:
-            raise Refused(PutStatus.PROPERTIES_SIZE_EXCEEDED)
+            return PutStatus.PROPERTIES_SIZE_EXCEEDED
         size = header_bytes + len(message.body) + 3 + len(topic_bytes) + len(properties)
         prepared.append((message, properties, size))
         total += size
+    if not _fits_a_file(parts, total):
+        return PutStatus.MESSAGE_ILLEGAL
     start = physical_offset = _place_for(parts, total)
-    key = (batch.topic, batch.queue_id)
-    first = parts.queue_offsets.get(key, 0)
+    first = QueueOffset(parts.queue_offsets.get((batch.topic, batch.queue_id), 0))
     store_ms = store_time(parts, now_ms)
-    pieces, ids, events = [], [], []
-    for number, (message, properties, size) in enumerate(prepared):
-        crc = crc32(message.body) & 0x7FFF_FFFF
-        pieces.append(
-            _encode(
-                topic_bytes,
-                batch.queue_id,
-                message.body,
-                crc,
-                properties,
-                size=size,
-                flag=message.flag,
-                sys_flag=batch.sys_flag,
-                queue_offset=first + number,
-                physical_offset=physical_offset,
-                born_ms=batch.born_timestamp_ms,
-                born=batch.born_host,
-                store_ms=store_ms,
-                store=batch.store_host,
-                reconsume_times=batch.reconsume_times,
-                prepared_offset=0,
-            )
+    records, ids, places = [], [], []
+    for queue_offset, (message, properties, size) in enumerate(prepared, first):
+        data = _encode(
+            topic_bytes,
+            batch.queue_id,
+            message.body,
+            crc32(message.body) & 0x7FFF_FFFF,
+            properties,
+            size=size,
+            flag=message.flag,
+            sys_flag=batch.sys_flag,
+            queue_offset=queue_offset,
+            physical_offset=physical_offset,
+            born_ms=batch.born_timestamp_ms,
+            born=batch.born_host,
+            store_ms=store_ms,
+            store=batch.store_host,
+            reconsume_times=batch.reconsume_times,
+            prepared_offset=0,
         )
+        if data is None:
+            return PutStatus.MESSAGE_ILLEGAL
+        records.append(data)
         ids.append(message_id(batch.store_host, physical_offset))
         fingerprint = message_fingerprint(unique_key(properties), message.body)
-        events.append((physical_offset, first + number, fingerprint, size))
+        places.append(Place(physical_offset, QueueOffset(queue_offset), fingerprint, size))
         physical_offset = PhysicalOffset(physical_offset + size)
-    _make_room(parts, total)
-    parts.log.append(b"".join(pieces), store_ms)
-    parts.queue_offsets[key] = first + len(prepared)
-    if parts.emit is not None:
-        for values in events:
-            parts.emit(Event("AppendMessage", "", batch.topic, batch.queue_id, *values))
-    return PutResult(
-        PutStatus.PUT_OK,
+    return AppendPlan(
         start,
+        b"".join(records),
+        batch.topic,
+        batch.queue_id,
+        first,
+        len(prepared),
         total,
         physical_offset,
         store_ms,
-        batch.topic,
-        batch.queue_id,
-        QueueOffset(first),
         ",".join(ids),
-        len(prepared),
-        events[0][2],
+        tuple(places),
     )
 
 
-def emit_ack(parts: Parts, emit: Emit, result: PutResult, status: PutStatus) -> None:
-    """What a trace says of an acknowledgement: one event for each message of a batch.
-
-    Records that are still in the transient pool cannot be read back; such a batch is told by its first message.
-    """
-    topic, queue_id = result.topic, result.queue_id
-    first = (result.physical_offset, result.queue_offset, result.fingerprint)
-    if result.count == 1:
-        emit(("AckPut", "", topic, queue_id, *first, status))
-        return
-    for physical_offset, queue_offset, fingerprint in list(_places(parts, result)) or [first]:
-        emit(("AckPut", "", topic, queue_id, physical_offset, queue_offset, fingerprint, status))
-
-
-def _places(parts: Parts, result: PutResult) -> Iterator[tuple[int, int, int]]:
-    """Physical offset, queue offset and fingerprint of every record of a batch, as far as they can be read."""
-    position = result.physical_offset
-    while position < result.durable_at and (data := parts.log.record_at(position)) is not None:
-        record = decode_record(data, base=position, check_crc=False)
-        yield position, record.queue_offset, message_fingerprint(unique_key(record.properties), record.body)
-        position = PhysicalOffset(position + len(data))
+def append_message(parts: Parts, plan: AppendPlan) -> PutStatus:
+    """Performs a plan. Raises `DiskFull` or `DiskFailed` with nothing appended."""
+    key = (plan.topic, plan.queue_id)
+    next_offset = parts.queue_offsets.get(key, 0)
+    assert plan.physical_offset == _place_for(parts, plan.size_bytes), "the plan is for another end of the log"
+    assert not plan.is_queued or plan.queue_offset == next_offset, "the plan is for another end of the queue"
+    if not parts.log.has_room(plan.size_bytes) and not roll_file(parts):
+        return PutStatus.CREATE_MAPEDFILE_FAILED
+    parts.log.append(plan.data, plan.store_timestamp_ms)
+    if plan.is_queued:
+        parts.queue_offsets[key] = next_offset + plan.count
+    if parts.emit is not None:
+        for at in plan.places:
+            parts.emit(("AppendMessage", "", *key, at.physical_offset, at.queue_offset, at.fingerprint, at.size_bytes))
+    return PutStatus.PUT_OK
 
 
 def store_time(parts: Parts, now_ms: TimestampMs) -> TimestampMs:
@@ -233,39 +218,37 @@ def store_time(parts: Parts, now_ms: TimestampMs) -> TimestampMs:
     return now_ms if parts.config.keep_clock_steps else TimestampMs(max(now_ms, parts.log.last_store_ms))
 
 
-def roll_file(parts: Parts) -> None:
-    """The last file ends with a blank record, the next one begins. Raises `Refused` when there is no room for it."""
+def roll_file(parts: Parts) -> bool:
+    """The last file ends with a blank record, the next one begins. False if there is no room for it."""
     before, is_first = parts.log.wrote, not parts.log.files.bases
     try:
         parts.log.roll_file()
     except (DiskFull, DiskFailed):
-        raise Refused(PutStatus.CREATE_MAPEDFILE_FAILED) from None
+        return False
     if parts.emit is not None and not is_first:
         parts.emit(Event("RollFile", a=before, b=parts.log.wrote))
+    return True
+
+
+def _fits_a_file(parts: Parts, size: int) -> bool:
+    return (
+        size <= parts.config.message_bytes_max + RECORD_EXTRA_BYTES_MAX
+        and size + BLANK_HEADER_BYTES <= parts.log.file_bytes
+    )
 
 
 def _place_for(parts: Parts, size: int) -> PhysicalOffset:
-    """Where records of this size will stand together: behind the last one, or at the begin of the next file."""
-    if size > parts.config.message_bytes_max + RECORD_EXTRA_BYTES_MAX:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL)
-    if size + BLANK_HEADER_BYTES > parts.log.file_bytes:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL)
+    """Where records of this size will stand together: at the end of the log, or at the start of the next file."""
     return parts.log.wrote if parts.log.has_room(size) else PhysicalOffset(parts.log.files.limit)
 
 
-def _make_room(parts: Parts, size: int) -> None:
-    if not parts.log.has_room(size):
-        roll_file(parts)
-
-
-def _topic_bytes(topic: str) -> bytes:
+def _topic_bytes(topic: str) -> bytes | None:
+    """The topic as a record holds it; None if it cannot."""
     try:
         encoded = topic.encode()
     except UnicodeEncodeError:
-        raise Refused(PutStatus.MESSAGE_ILLEGAL) from None
-    if len(encoded) > TOPIC_BYTES_MAX or not is_storable_topic(topic):
-        raise Refused(PutStatus.MESSAGE_ILLEGAL)
-    return encoded
+        return None
+    return encoded if len(encoded) <= TOPIC_BYTES_MAX and is_storable_topic(topic) else None
 
 
 def _encode(
@@ -286,7 +269,8 @@ def _encode(
     store: HostAddress,
     reconsume_times: int,
     prepared_offset: int,
-) -> bytes:
+) -> bytes | None:
+    """The bytes of a record; None if a number does not fit its field."""
     try:
         header = HEADERS[born.is_ipv6, store.is_ipv6].pack(
             size,
@@ -307,6 +291,6 @@ def _encode(
             prepared_offset,
             len(body),
         )
-    except struct.error:  # a number that does not fit its field
-        raise Refused(PutStatus.MESSAGE_ILLEGAL) from None
+    except struct.error:
+        return None
     return b"%b%b%c%b%b%b" % (header, body, len(topic), topic, len(properties).to_bytes(2, "big"), properties)

@@ -31,11 +31,11 @@ from refmq.protocol.record import (
     decode_record,
     string_hash,
 )
-from refmq.store.api import Dispatched
 from refmq.store.config import OnDamage
 from refmq.store.consume_queue import is_storable_topic
 from refmq.store.delay import PROPERTY_DELAY, SCHEDULE_TOPIC, DelayLevels
 from refmq.store.parts import Parts
+from refmq.store.values import Dispatched
 
 READ_BYTES: Final = 256 * 1024
 """Read of the log at once; a larger record is read alone."""
@@ -156,8 +156,9 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
         key = (record.topic, record.queue_id)
         queue = parts.queues.get(key) or parts.queue_for(*key)
         bitmap = None
-        if queue.ext is not None and parts.filter_bitmap is not None:
-            bitmap = parts.filter_bitmap(record.topic, record.properties)
+        if queue.ext is not None and parts.filters is not None:
+            filters = parts.filters.get(record.topic)
+            bitmap = b"" if filters is None else filters.bitmap(record.properties)
         if queue.put_unit(
             record.queue_offset, record.physical_offset, record.size, record.tags_code, record.store_ms, bitmap
         ):

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from refmq.filter.message_filter import MessageFilter
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import KEY_SEPARATOR, decode_properties, decode_record
-from refmq.store.api import GetResult, GetStatus, MessageFilter, QueryResult, QueueUnit
 from refmq.store.append import unique_key
 from refmq.store.consume_queue import BLANK_SIZE, UNIT, ConsumeQueue
 from refmq.store.consume_queue_ext import ExtUnit, is_ext_address
 from refmq.store.dispatch import PROPERTY_KEYS, PROPERTY_UNIQUE_KEY
 from refmq.store.parts import Parts
+from refmq.store.values import GetResult, GetStatus, QueryResult, QueueUnit
 
 UNITS_LOOKED_AT_MIN: Final = 800
 """16,000 bytes of units; Java's `maxFilterMessageCount`."""
@@ -79,7 +80,7 @@ def _collect(
                         status = GetStatus.MESSAGE_WAS_REMOVING
                     if size != BLANK_SIZE:
                         skip_below = log.next_file(physical_offset)
-                elif wanted.matches_properties is None or wanted.matches_properties(properties_of(record)):
+                elif not wanted.reads_properties or wanted.matches_properties(properties_of(record)):
                     records.append(record)
                     size_bytes += size
                     status = GetStatus.FOUND
@@ -102,20 +103,16 @@ def _is_enough(parts: Parts, count: int, size_bytes: int, distance: int, count_m
 
 def _matches_unit(queue: ConsumeQueue, physical_offset: int, tags_code: int, wanted: MessageFilter) -> bool:
     """Whether the unit alone lets the message through. What is not known matches: the consumer will look again."""
-    if wanted.tag_codes is None and wanted.ext_test is None:
+    if wanted.wants_every_unit:
         return True
     known: int | None = tags_code
     ext: ExtUnit | None = None
     if is_ext_address(tags_code):
         known, ext = queue.resolve(tags_code)
-    if wanted.tag_codes is not None and known is not None:
-        code = known & 0xFFFF_FFFF
-        if (code - 0x1_0000_0000 if code & 0x8000_0000 else code) not in wanted.tag_codes:
-            return False
-    test = wanted.ext_test
-    if test is None or ext is None or physical_offset < test.since or len(ext.bitmap) * 8 != test.bit_count:
-        return True
-    return all(ext.bitmap[position // 8] & 1 << position % 8 for position in test.bit_positions)
+    if known is not None and not wanted.matches_code(known):
+        return False
+    test = wanted.bitmap_test
+    return test is None or ext is None or test.matches(ext.bitmap, physical_offset)
 
 
 def serve_message(parts: Parts, queue: ConsumeQueue, queue_offset: int, physical_offset: int, record: bytes) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from refmq.filter.registry import Filters
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import EventFields
-from refmq.store.api import FilterBitmap
 from refmq.store.commit_log import CommitLog
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
@@ -26,7 +26,7 @@ class Parts:
     disk: Disk
     config: StoreConfig
     emit: Emit | None
-    filter_bitmap: FilterBitmap | None
+    filters: Filters | None
     names: DirectoryNames
     log: CommitLog
     index: Index | None
@@ -42,15 +42,13 @@ class Parts:
     """What was dispatched when the last checkpoint was written: a start finds it durable, and goes on from there."""
 
     @classmethod
-    def over(
-        cls, disk: Disk, config: StoreConfig, emit: Emit | None = None, filter_bitmap: FilterBitmap | None = None
-    ) -> Parts:
+    def over(cls, disk: Disk, config: StoreConfig, emit: Emit | None = None, filters: Filters | None = None) -> Parts:
         names = DirectoryNames(disk)
         return cls(
             disk=disk,
             config=config,
             emit=emit,
-            filter_bitmap=filter_bitmap,
+            filters=filters,
             names=names,
             log=CommitLog(disk, names, config),
             index=Index(disk, names, config) if config.index_enabled else None,

@@ -30,7 +30,6 @@ from refmq.errors import CorruptRecord, DamagedLog
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
-from refmq.store.api import RecoveryReport
 from refmq.store.checkpoint import (
     CHECKPOINT_TEMPORARY,
     Checkpoint,
@@ -49,6 +48,7 @@ from refmq.store.index import Index
 from refmq.store.index_file import IndexEnd, IndexFile
 from refmq.store.parts import Parts
 from refmq.store.scan import SCAN_CHUNK_BYTES, ScanResult, find_next_record, scan_log
+from refmq.store.values import RecoveryReport
 
 ABORT_FILE: Final = "abort"
 DISPATCH_AT_ONCE: Final = 10_000

@@ -7,9 +7,9 @@ was set back it finds some message near the time, as Java does.
 from __future__ import annotations
 
 from refmq.model.ids import QueueOffset, TimestampMs
-from refmq.store.api import Boundary
 from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.parts import Parts
+from refmq.store.values import Boundary
 
 
 def offset_by_time(

@@ -10,10 +10,10 @@ from typing import Final
 
 from refmq.broker import groups, topics
 from refmq.broker.control_plane import Broker
-from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, Answer, done, handles, refuse
-from refmq.broker.topics import name_mistake
 from refmq.plane import offsets
+from refmq.plane.engine import Peer
+from refmq.plane.topic_rules import name_mistake
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import (
     SubscriptionGroupConfig,
@@ -117,7 +117,7 @@ async def delete_topic_in_broker(broker: Broker, peer: Peer, command: RemotingCo
     broker.state = replace(broker.state, topics=table)
     await broker.save_topics()
     broker.engine.store.delete_topic(name)
-    broker.stats.forget_topic(name)
+    broker.counted().forget_topic(name)
     return done(command)
 
 
@@ -218,10 +218,10 @@ async def delete_subscriptiongroup(broker: Broker, peer: Peer, command: Remoting
     broker.state = replace(broker.state, groups=table)
     await broker.save_groups()
     if header.deletes_offsets:
-        kept = offsets.forget_group(broker.state.offsets, header.group_name)
-        broker.state = replace(broker.state, offsets=kept)
+        kept = offsets.forget_group(broker.engine.offsets, header.group_name)
+        broker.engine.set_offsets(kept)
         await broker.save_offsets()
-    broker.stats.forget_group(header.group_name)
+    broker.counted().forget_group(header.group_name)
     return done(command)
 
 

@@ -7,12 +7,14 @@ from dataclasses import replace
 from refmq.broker import clients
 from refmq.broker.clients import ConnectionId, Member
 from refmq.broker.control_plane import Broker
-from refmq.broker.environment import Peer
-from refmq.broker.filters import is_tag_expression, register
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, done, handles, refuse
-from refmq.broker.topics import SYS_FLAG_UNIT_SUB, retry_topic
+from refmq.broker.registered_filters import register
+from refmq.broker.topics import SYS_FLAG_UNIT_SUB
 from refmq.filter import SqlSyntaxError, compile_expression
+from refmq.filter.registry import is_tag_expression
 from refmq.model.ids import ClientId
+from refmq.plane.engine import Peer
+from refmq.plane.topic_rules import retry_topic
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.connections import ConsumerIdList
 from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, CheckClientRequestBody, ConsumerData, HeartbeatData

@@ -7,10 +7,10 @@ from typing import Final
 
 from refmq.broker.clients import ConsumerGroup, Member
 from refmq.broker.control_plane import Broker
-from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.errors import RefmqError, RequestTimedOut
 from refmq.model.ids import MessageQueue
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.connections import (
     Connection,
@@ -99,7 +99,7 @@ def query_topic_consume_by_who(broker: Broker, peer: Peer, command: RemotingComm
     """The groups that subscribe a topic or have offsets in it."""
     topic = decode_header(QueryTopicConsumeByWhoRequest, command).topic
     online = {name for name, group in broker.state.clients.consumers.items() if topic in group.subscriptions}
-    names = tuple(sorted(online.union(broker.state.offsets.groups_of(topic))))
+    names = tuple(sorted(online.union(broker.engine.offsets.groups_of(topic))))
     return done(command, body=encode_body(GroupList(group_list=names)))
 
 

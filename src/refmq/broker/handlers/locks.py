@@ -7,10 +7,10 @@ from typing import Final
 
 from refmq.broker import queue_locks
 from refmq.broker.control_plane import Broker
-from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, done, handles, refuse
 from refmq.broker.queue_locks import LockAnswer
 from refmq.model.ids import ClientId
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.offsets import LockBatchRequestBody, LockBatchResponseBody
 from refmq.protocol.codes import RequestCode, ResponseCode

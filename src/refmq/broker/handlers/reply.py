@@ -10,21 +10,16 @@ from dataclasses import replace
 from typing import Final
 
 from refmq.broker.control_plane import Broker
-from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import Answer, handles, refuse
-from refmq.broker.handlers.send import (
-    Refused,
-    answer_header,
-    check_send,
-    choose_queue,
-    sent_message,
-    with_tag_flag,
-)
 from refmq.errors import RefmqError
 from refmq.model.ids import ClientId
+from refmq.plane import answers
+from refmq.plane.engine import Peer
+from refmq.plane.inputs import Frame
+from refmq.plane.needs import NeedsTopic, Refusal
 from refmq.plane.property_rules import waits_for_flush
+from refmq.plane.send import RANDOM_QUEUE_BOUND, SendAllowed, check_topic, choose_queue, sent_message
 from refmq.protocol import names
-from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request, response
 from refmq.protocol.headers.codec import encode_header
@@ -44,21 +39,36 @@ PUSH_TIMEOUT_S: Final = 10.0
 async def send_reply_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Pushes an answer to who asked, and stores it."""
     header = decode_send_header(command)
-    common = answer_header(broker)
-    try:
-        topic = await check_send(broker, peer, header)
-    except Refused as refused:
-        return refuse(command, refused.code, refused.remark, encode_header(common))
+    draw = broker.environment.random_below(RANDOM_QUEUE_BOUND)
+    frame = Frame(0, peer.number, peer.peer, command, draw=draw)
+    allowed = await _check(broker, frame, header)
+    if isinstance(allowed, Refusal):
+        return answers.not_sent(broker.snapshot(), command, allowed)
     properties = parse_properties(header.properties or "")
     properties[names.PUSH_REPLY_TIME] = str(broker.environment.now_ms())
     refusal = await _push(broker, peer, command, header, properties)
+    common = answers.send_header(broker.snapshot())
     if refusal is None:
         common = replace(common, msg_id="0", queue_id=header.queue_id, queue_offset=0)
     if broker.config.store_reply_message_enable:
-        common = await _store(broker, peer, command, header, topic, properties, common)
+        common = await _store(broker, frame, header, allowed, properties, common)
     if refusal is not None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, refusal, encode_header(common))
     return response(command, ResponseCode.SUCCESS, encode_header(common))
+
+
+async def _check(broker: Broker, frame: Frame, header: SendMessageRequest) -> SendAllowed | Refusal:
+    """Where an answer is stored. Its topic comes to be like that of a send."""
+    topic = check_topic(broker.snapshot(), frame, header, broker.environment.now_ms())
+    if isinstance(topic, NeedsTopic):
+        if not await broker.create_topic_on_send(topic.creation):
+            return topic.refusal
+        need, topic = topic, check_topic(broker.snapshot(), frame, header, broker.environment.now_ms())
+        if isinstance(topic, NeedsTopic):  # deleted meanwhile
+            return need.refusal
+    if isinstance(topic, Refusal):
+        return topic
+    return SendAllowed(topic, header.topic, choose_queue(frame, header, topic))
 
 
 async def _push(
@@ -92,15 +102,13 @@ async def _push(
 
 async def _store(
     broker: Broker,
-    peer: Peer,
-    command: RemotingCommand,
+    frame: Frame,
     header: SendMessageRequest,
-    topic: TopicConfig,
+    allowed: SendAllowed,
     properties: dict[str, str],
     common: SendMessageResponse,
 ) -> SendMessageResponse:
-    place, sys_flag = (header.topic, choose_queue(broker, header, topic)), with_tag_flag(header.sys_flag, topic)
-    message = sent_message(broker, peer, command, header, place, sys_flag, properties)
+    message = sent_message(broker.snapshot(), frame, header, allowed, properties)
     result = await broker.engine.put(message, wait_durable=waits_for_flush(properties))
     if not result.status.is_stored:
         return common

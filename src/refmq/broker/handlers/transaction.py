@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from refmq.broker.control_plane import Broker
-from refmq.broker.environment import Peer
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.message_copy import copy_of
 from refmq.broker.transactions import Decision, HalfMessage, WrongHalf
+from refmq.plane.engine import Peer
 from refmq.protocol import names
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, oneway
