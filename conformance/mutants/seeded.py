@@ -262,8 +262,8 @@ SEEDED: Final = (
         "T28",
         "With sync flush a put is acknowledged before it is durable.",
         "refmq.plane.ack",
-        "flushed_to is None or durable_at <= flushed_to",
-        "True",
+        "is_durable = flushed_to is None or put.durable_at <= flushed_to",
+        "is_durable = True",
     ),
     Seeded(
         "flush-covers-later-writes",
