@@ -17,40 +17,26 @@ from refmq.broker.queue_locks import restart_broker
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
-from refmq.plane import PlaneState, Snapshot, step
+from refmq.plane import PlaneState, Snapshot
 from refmq.plane.counts import Counts
 from refmq.plane.effects import (
-    Append,
-    CountPull,
-    CountPut,
-    CountRefusedSend,
-    CountSend,
-    Dispatch,
-    Flush,
     HandOver,
-    PutNote,
     Reply,
-    SetFilters,
-    Tell,
 )
 from refmq.plane.engine import Answer, ControlPlane
 from refmq.plane.flow import Flow
 from refmq.plane.hold import Hold
 from refmq.plane.inputs import (
-    Arrived,
     Commit,
-    Durable,
     Frame,
     Input,
     Install,
-    Moment,
     OwnPut,
     SetOffsets,
     Tick,
     Ticket,
 )
 from refmq.plane.offsets import OffsetTable
-from refmq.plane.puts import append_failed
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import LanguageCode, RemotingCommand, request, response
 from refmq.protocol.headers.codec import encode_header
@@ -60,6 +46,7 @@ from refmq.protocol.record import Record, decode_records, join_properties
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import ReferenceStore, StoreConfig
 from refmq.store.values import MessageToStore, PutResult, PutStatus, RecoveryReport
+from tests.plane.runner import Runner
 
 T = TypeVar("T")
 
@@ -94,40 +81,53 @@ class FakePeer:
 
 
 class FakeEngine:
-    """An engine without ports and without waiting: performs every effect at once, a flush among them."""
+    """An engine without ports and without waiting: flushes and dispatches at once."""
 
     name = "fake"
 
     def __init__(self, harness: Harness, store: ReferenceStore) -> None:
         self._harness = harness
         self.store = store
-        self.state: PlaneState | None = None
-        self.control: ControlPlane | None = None
-        self.told: dict[Ticket, PutResult] = {}
-        self._counts = Counts()
-        self._numbers = itertools.count(1)
+        self._runner: Runner | None = None
+        self._tickets = itertools.count(1)
 
     @property
-    def plane(self) -> PlaneState:
-        assert self.state is not None, "the engine runs"
-        return self.state
+    def runner(self) -> Runner:
+        assert self._runner is not None, "the engine runs"
+        return self._runner
 
     @property
     def offsets(self) -> OffsetTable:
-        return self.plane.offsets
+        return self.runner.state.offsets
 
     @property
     def flow(self) -> Flow:
-        return self.plane.flow
+        return self.runner.state.flow
 
     @property
     def uptime_ms(self) -> int:
         return self._harness.now - START_MS
 
     def run(self, control: ControlPlane, snapshot: Snapshot, offsets: OffsetTable) -> None:
-        self.control, self.state = control, PlaneState(snapshot, offsets)
+        def hand_over(given: HandOver) -> Answer | Awaitable[Answer]:
+            return control.serve(self._harness.peer(given.frame.connection), given.frame, given.need)
+
+        self._runner = Runner(
+            self.store, PlaneState(snapshot, offsets), hand_over=hand_over, events=self._harness.events
+        )
         if snapshot.config.enable_calc_filter_bit_map:
             self.store.set_filters(snapshot.filters.by_topic)
+
+    def feed(self, given: Input) -> Answer | Awaitable[Answer]:
+        runner = self.runner
+        runner.now_ms, runner.refuse_appends = self._harness.now, self._harness.refuse_puts
+        answer = runner.feed(given)
+        runner.settle()
+        for effect in runner.done:
+            if isinstance(effect, Reply) and effect.frame is not given:
+                self._harness.peer(effect.frame.connection).received.append(effect.command)
+        runner.done.clear()
+        return answer
 
     def install(self, snapshot: Snapshot) -> None:
         self.feed(Install(snapshot))
@@ -139,15 +139,15 @@ class FakeEngine:
         self.feed(SetOffsets(offsets))
 
     async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
-        ticket = Ticket(next(self._numbers))
+        ticket = Ticket(next(self._tickets))
         self.feed(OwnPut(ticket, message, wait_durable))
-        return self.told.pop(ticket)
+        return self.runner.told.pop(ticket)
 
     def again(self, frame: Frame) -> Answer | Awaitable[Answer]:
         return self.feed(frame)
 
     def take_counts(self) -> Counts:
-        taken, self._counts = self._counts, Counts()
+        taken, self.runner.counts = self.runner.counts, Counts()
         return taken
 
     def watch(self, topic: str, told: Callable[[], None]) -> None:
@@ -157,44 +157,7 @@ class FakeEngine:
         return self._harness.peers.get(number)
 
     def frame(self, peer: FakePeer, command: RemotingCommand) -> Frame:
-        return Frame(next(self._numbers), peer.number, peer.peer, command, draw=7)
-
-    def feed(self, given: Input) -> Answer | Awaitable[Answer]:
-        now = Moment(self._harness.now_ms(), self.uptime_ms)
-        outcome = step(self.plane, self.store, given, now)
-        first = outcome.effects[0] if outcome.effects else None
-        if isinstance(first, Append):
-            status = self._harness.refuse_puts or self.store.append(first.put.plan)
-            if status is not PutStatus.PUT_OK:
-                outcome = append_failed(self.plane, self.store, first.put, status)
-        self.state = outcome.state
-        for event in outcome.events:
-            self._harness.emit(Event._make(event))
-        result: Answer | Awaitable[Answer] = None
-        for effect in outcome.effects:
-            match effect:
-                case Reply() if effect.frame is given:
-                    result = effect.command
-                case Reply():
-                    self._harness.peer(effect.frame.connection).received.append(effect.command)
-                case HandOver():
-                    assert self.control is not None
-                    peer = self._harness.peer(effect.frame.connection)
-                    result = self.control.serve(peer, effect.frame, effect.need)
-                case Tell():
-                    self.told[effect.ticket] = effect.result
-                case Flush():
-                    self.feed(Durable(run(self.store.flush())))
-                case Dispatch():
-                    for message in self.store.dispatch(1_000):
-                        self.feed(Arrived(message))
-                case PutNote():
-                    self.feed(OwnPut(Ticket(0), effect.message, waits=False))
-                case SetFilters():
-                    self.store.set_filters(effect.filters)
-                case CountSend() | CountRefusedSend() | CountPut() | CountPull():
-                    self._counts.add(effect, 0)
-        return result
+        return self.runner.frame(command, connection=peer.number)
 
     # What only a process uses.
 
@@ -250,7 +213,7 @@ class Harness:
 
     @property
     def hold(self) -> Hold:
-        return self.engine.plane.hold
+        return self.engine.runner.state.hold
 
     @property
     def offsets(self) -> OffsetTable:

@@ -94,14 +94,19 @@ def ack_puts(state: PlaneState, flushed_to: PhysicalOffset, now: Moment) -> Plan
 
 
 def timeout_puts(state: PlaneState, flushed_to: PhysicalOffset, now: Moment) -> PlaneStep:
-    """Answers the puts that have waited too long for their flush or their slave. They stay in the log."""
+    """Answers the puts that have waited too long for their flush or their slave. They stay in the log.
+
+    One that has become safe although nobody has said so yet is not called late.
+    """
     limit_ms = state.snapshot.config.sync_flush_timeout
-    flushed = flushed_to if waits_for_flush(state) else None
+    flushed, replicated = flushed_to if waits_for_flush(state) else None, state.replicas.replicated_to()
     effects: list[Effect] = []
     events: list[EventFields] = []
     while (put := state.puts.head) is not None and now.uptime_ms - put.begun_ms >= limit_ms:
         state = _without_head(state, put)
-        more, traced = acknowledged(state, put, timeout_status(put.plan, flushed), now)
+        is_safe = ack_put_enabled(put.plan, flushed, replicated)
+        status = PutStatus.PUT_OK if is_safe else timeout_status(put.plan, flushed)
+        more, traced = acknowledged(state, put, status, now)
         effects += more
         events += traced
     return PlaneStep(state, tuple(effects), tuple(events))

@@ -133,15 +133,9 @@ def refuse(state: PlaneState, frame: Frame, code: ResponseCode, remark: str) -> 
 
 def tick(state: PlaneState, store: StoreReader, now: Moment) -> PlaneStep:
     """What is due by the clock: puts that waited too long, pulls whose time is up."""
-    # What became durable meanwhile is acknowledged before anything is called late.
-    acked = puts.ack_puts(state, store.flushed_to, now)
-    late = puts.timeout_puts(acked.state, store.flushed_to, now)
+    late = puts.timeout_puts(state, store.flushed_to, now)
     woken = wake_due(late.state, store, now)
-    return PlaneStep(
-        woken.state,
-        (*acked.effects, *late.effects, *woken.effects),
-        (*acked.events, *late.events, *woken.events),
-    )
+    return PlaneStep(woken.state, (*late.effects, *woken.effects), (*late.events, *woken.events))
 
 
 def forget_connection(state: PlaneState, closed: Closed) -> PlaneStep:
