@@ -20,6 +20,7 @@ from conformance.store import history as store_history
 from refmq.model.vocabulary import ANOMALIES, NAMESERVER, PROTOCOLS, Action, By, Invariant
 from refmq.verify.oracles import ORACLES
 from refmq.verify.spec.actions import actions_of_next
+from refmq.verify.spec.catalogue import find_protocols
 
 ROOT: Final = Path(__file__).parent.parent
 STEP_PACKAGES: Final = ("store", "broker", "nameserver", "client", "net")
@@ -123,9 +124,9 @@ def specified() -> dict[str, list[str]]:
     """The actions of every specification that exists, by its module."""
     found = {}
     for protocol in PROTOCOLS:
-        path = ROOT / "spec" / f"{protocol.module}.tla"
-        if path.exists():
-            found[protocol.module] = actions_of_next(path.read_text())
+        folder = find_protocols(ROOT / "spec").get(protocol.module)
+        if folder is not None:
+            found[protocol.module] = actions_of_next((folder / f"{protocol.module}.tla").read_text())
     return found
 
 

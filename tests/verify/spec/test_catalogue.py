@@ -1,4 +1,4 @@
-"""Configurations describe themselves: what the runner reads from their headers."""
+"""The folder of a protocol: its modules, and what its tables make of base.cfg."""
 
 from __future__ import annotations
 
@@ -7,161 +7,125 @@ from pathlib import Path
 import pytest
 
 from refmq.errors import UsageError
-from refmq.model import vocabulary
-from refmq.verify.spec.actions import actions_of_next
 from refmq.verify.spec.catalogue import (
-    Expectation,
-    Profile,
+    Configuration,
     extensions,
     find_configurations,
+    find_module,
+    find_protocols,
     find_spec_dir,
+    library,
     modules_read,
-    protocols,
-    read_configuration,
 )
-from refmq.verify.spec.mutants import mutants_of, read_reasons
-from refmq.verify.spec.syntax import definitions_of, reached_from
+from refmq.verify.spec.cfg import read_cfg
+from tests.verify.spec.helpers import SPEC, TOY
 
-SPEC = Path(__file__).parent.parent.parent / "spec"
-TOY = Path(__file__).parent / "toy"
-
-
-def configuration(tmp_path: Path, text: str, name: str = "MCToy") -> Path:
-    (tmp_path / "MCToy.tla").write_text("---- MODULE MCToy ----\n====\n")
-    path = tmp_path / f"{name}.cfg"
-    path.write_text(text)
-    return path
-
-
-def test_a_header_says_what_is_expected_and_when_it_runs(tmp_path: Path) -> None:
-    text = (
-        "\\* expect: violation Safe\n\\* profile: quick, deep\n\\* mutants: yes\n\\* coverage: except A B\n"
-        "\\* timeout: 12\n\\* Some prose, with a colon: here.\nSPECIFICATION Spec\n"
-        "INVARIANTS\n  TypeOK Safe \\* not this one\nCONSTANT N = 3\nPROPERTY Lives\n"
-    )
-    read = read_configuration(configuration(tmp_path, text, "MCToyBroken"))
-    assert read.expect == Expectation("violation", "Safe")
-    assert read.profiles == {Profile.QUICK, Profile.DEEP}
-    assert (read.protocol, read.role, read.module.name) == ("Toy", "MC", "MCToy.tla")
-    assert (read.invariants, read.properties) == (("TypeOK", "Safe"), ("Lives",))
-    assert read.mutants
-    assert read.covers
-    assert read.covers_except == {"A", "B"}
-    assert read.timeout_s == 12
-    assert not read.deadlock
-    assert read.prose == ("Some prose, with a colon: here.",)
+MODULES = {
+    "Toy": "EXTENDS Naturals, ToyParts\nNext == TRUE\nA == INSTANCE ToyAbstract",
+    "ToyParts": "",
+    "ToyAbstract": "Next == TRUE",
+    "ToyOther": "",
+    "mc/MCToy": "EXTENDS Toy",
+    "judges/MCToyLater": "EXTENDS MCToy\nLaterNext == Next \\/ TRUE",
+    "judges/MCToyReach": "EXTENDS MCToy\nNextReached == 2",
+}
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("SPECIFICATION Spec\n", "the first line must be"),
-        ("", "the first line must be"),
-        ("\\* prose\n\\* expect: ok\n", "the first line must be"),
-        ("\\* expect: maybe\n", "cannot read the expectation"),
-        ("\\* expect: violation Safe\nINVARIANT Other\n", "which it does not list"),
-        ("\\* expect: violation (liveness) Lives\nPROPERTIES Lives More\n", "must be the only PROPERTY"),
-        ("\\* expect: ok\n\\* expct: ok\n", "unknown key 'expct'"),
-        ("\\* expect: ok\n\\* profile: fast\n", "profile is quick, deep or both"),
-        ("\\* expect: ok\n\\* mutants: perhaps\n", "mutants is yes or no"),
-        ("\\* expect: ok\n\\* timeout: 0\n", "timeout is a positive number"),
-        ("\\* expect: ok\n\\* timeout: 5\n\\* timeout: 6\n", "given twice"),
-        ("\\* expect: ok\n\\* coverage: some\n", "coverage is yes, no or"),
-    ],
-)
-def test_a_header_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(UsageError, match=complaint):
-        read_configuration(configuration(tmp_path, text))
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A protocol Toy with a module that extends it."""
+    place = tmp_path / "toy"
+    for path, body in MODULES.items():
+        file = place / f"{path}.tla"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"---- MODULE {file.stem} ----\n{body}\n====\n")
+    (place / "base.cfg").write_text("SPECIFICATION Spec\nCONSTANTS A = 1  B = 2  C <- D\n")
+    return place
 
 
-def test_a_configuration_belongs_to_the_module_with_the_longest_name(tmp_path: Path) -> None:
-    path = configuration(tmp_path, "\\* expect: ok\n", "MCToyLongSpecial")
-    (tmp_path / "MCToyLong.tla").touch()
-    assert read_configuration(path).module.name == "MCToyLong.tla"
-
-
-def test_a_configuration_without_a_module_or_a_role_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no MC"):
-        read_configuration(configuration(tmp_path, "\\* expect: ok\n", "MCOther"))
-    with pytest.raises(UsageError, match="begins with MC, SIM or Trace"):
-        read_configuration(configuration(tmp_path, "\\* expect: ok\n", "Other"))
+def only(folder: Path, table: str, presets: str = "") -> Configuration:
+    """The last configuration of a table in mc/."""
+    (folder / "mc" / "configurations.toml").write_text(table)
+    (folder / "configurations.toml").write_text(presets)
+    return find_configurations(folder.parent)[-1]
 
 
 def test_the_folder_is_found_beside_the_sources_and_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert find_spec_dir(None) == SPEC.resolve()
-    assert find_spec_dir(TOY) == TOY.resolve()
+    assert find_spec_dir(None) == SPEC
+    assert find_spec_dir(TOY) == TOY
     with pytest.raises(UsageError, match="is not a folder"):
         find_spec_dir(tmp_path / "nowhere")
 
 
-# The specifications themselves.
+def test_the_modules_of_a_protocol_are_found_in_its_folder_and_one_below(folder: Path) -> None:
+    assert find_protocols(folder.parent) == {"Toy": folder}
+    assert library(folder) == [folder, folder / "judges", folder / "mc"]
+    assert find_module(folder, "MCToy") == folder / "mc" / "MCToy.tla"
+    assert find_module(folder, "Nothing") is None
 
 
-def test_every_configuration_of_the_project_is_readable() -> None:
-    found = find_configurations(SPEC)
-    assert len(found) > 15
-    for one in found:
-        assert one.prose, f"{one.name} does not say what it is about"
+def test_a_folder_without_a_model_is_refused(folder: Path) -> None:
+    (folder / "mc" / "MCToy.tla").unlink()
+    with pytest.raises(UsageError, match=r"needs one X.tla with an mc/MCX.tla, and has 0"):
+        find_protocols(folder.parent)
 
 
-@pytest.mark.parametrize("name", protocols(SPEC))
-def test_a_protocol_has_all_its_parts(name: str) -> None:
-    for part in (f"{name}Abstract.tla", f"MC{name}.tla", f"SIM{name}.tla", f"Trace{name}.tla", f"MC{name}.cfg"):
-        assert (SPEC / part).is_file(), part
-    mine = [one for one in find_configurations(SPEC, "MC") if one.protocol == name]
-    assert any(one.expect.kind == "violation" for one in mine), "no expected violation"
-    assert any(one.mutants for one in mine), "nothing judges mutants"
-    assert any(one.expect.liveness for one in mine), "nothing shows that liveness is not vacuous"
-
-
-@pytest.mark.parametrize("name", protocols(SPEC))
-def test_the_actions_are_those_of_the_vocabulary(name: str) -> None:
-    (known,) = [protocol for protocol in vocabulary.PROTOCOLS if protocol.module == name]
-    actions = actions_of_next((SPEC / f"{name}.tla").read_text())
-    assert sorted(actions) == sorted(action.name for action in known.actions)
-
-
-@pytest.mark.parametrize("name", protocols(SPEC))
-def test_the_mutation_tool_reads_every_action(name: str) -> None:
-    text = (SPEC / f"{name}.tla").read_text()
-    mutants = mutants_of(text)
-    assert len(mutants) > 20
-    mutated = {mutant.definition for mutant in mutants}
-    definitions = definitions_of(text)
-    for action in actions_of_next(text):
-        assert mutated & set(reached_from(action, definitions)), f"{action} and what it uses have no mutant"
-    read_reasons(SPEC / "mutants" / f"{name}.toml")
-
-
-def test_a_module_for_one_question_belongs_to_its_protocol(tmp_path: Path) -> None:
-    (tmp_path / "Toy.tla").write_text("---- MODULE Toy ----\n====\n")
-    (tmp_path / "MCToyTwice.tla").write_text("---- MODULE MCToyTwice ----\n====\n")
-    read = read_configuration(configuration(tmp_path, "\\* expect: ok\nSPECIFICATION Spec\n", "MCToyTwiceOver"))
-    assert (read.module.name, read.protocol) == ("MCToyTwice.tla", "Toy")
-
-
-def test_a_module_with_steps_of_its_own_extends_a_protocol(tmp_path: Path) -> None:
-    texts = {
-        "Toy": "---- MODULE Toy ----\nEXTENDS Naturals, ToyParts\nNext == TRUE\nA == INSTANCE ToyAbstract\n====\n",
-        "ToyParts": "---- MODULE ToyParts ----\n====\n",
-        "ToyAbstract": "---- MODULE ToyAbstract ----\nNext == TRUE\n====\n",
-        "MCToy": "---- MODULE MCToy ----\nEXTENDS Toy\n====\n",
-        "MCToyLater": "---- MODULE MCToyLater ----\nEXTENDS MCToy\nLaterNext == Next \\/ TRUE\n====\n",
-        "MCToySeen": "---- MODULE MCToySeen ----\nEXTENDS MCToy\nNextSeen == 2\n====\n",
-        "ToyOther": "---- MODULE ToyOther ----\n====\n",
-    }
-    for name, text in texts.items():
-        (tmp_path / f"{name}.tla").write_text(text)
-    assert extensions(tmp_path) == ["MCToyLater"]
-    read = {path.stem for path in modules_read(tmp_path / "MCToyLater.tla")}
+def test_a_module_with_steps_of_its_own_extends_a_protocol(folder: Path) -> None:
+    assert extensions(folder.parent) == {"MCToyLater": folder}
+    read = {path.stem for path in modules_read(folder, folder / "judges" / "MCToyLater.tla")}
     assert read == {"MCToyLater", "MCToy", "Toy", "ToyParts", "ToyAbstract"}
 
 
-@pytest.mark.parametrize("name", extensions(SPEC))
-def test_the_mutation_tool_reads_the_actions_of_every_extension(name: str) -> None:
-    definitions = definitions_of((SPEC / f"{name}.tla").read_text())
-    found = {mutant.definition for mutant in mutants_of((SPEC / f"{name}.tla").read_text())}
-    assert found <= set(definitions)
-    assert found
-    assert [one for one in find_configurations(SPEC, "MC") if one.module.stem == name]
+def test_an_entry_changes_the_base(folder: Path) -> None:
+    read = only(folder, "[one]\nabout = 'x'\nexpect = 'ok'\ncfg = 'CONSTANT B = 3 INVARIANT Safe'\n")
+    assert (read.name, read.protocol, read.module.stem) == ("toy/mc/one", "Toy", "MCToy")
+    assert read.cfg == read_cfg("SPECIFICATION Spec CONSTANTS A = 1 B = 3 C <- D INVARIANT Safe")
+
+
+def test_presets_come_first_then_what_is_unset_then_the_entry_itself(folder: Path) -> None:
+    presets = "[preset.p]\ncfg = 'CONSTANTS A = 5 B = 5 E = 5'\n[preset.q]\nunset = ['C']\ncfg = 'CONSTANT A = 6'\n"
+    table = "[one]\nabout = 'x'\nexpect = 'ok'\nwith = ['p', 'q']\nunset = ['E']\ncfg = 'CONSTANT B = 7'\n"
+    assert only(folder, table, presets).cfg == read_cfg("SPECIFICATION Spec CONSTANTS A = 6 B = 7")
+
+
+def test_an_entry_can_start_from_another_one(folder: Path) -> None:
+    table = (
+        "[one]\nabout = 'x'\nexpect = 'violation Safe'\nmutants = true\nmodule = 'MCToyReach'\n"
+        "cfg = 'CONSTANT B = 3 INVARIANT Safe'\n"
+        "[one_repaired]\nabout = 'y'\nexpect = 'ok'\nlike = 'one'\ncfg = 'CONSTANT A = 4'\n"
+    )
+    read = only(folder, table)
+    assert read.cfg == read_cfg("SPECIFICATION Spec CONSTANTS A = 4 B = 3 C <- D INVARIANT Safe")
+    assert read.module.stem == "MCToyReach"
+    assert (str(read.expect), read.mutants) == ("ok", False), "what an entry says about itself is not handed on"
+
+
+@pytest.mark.parametrize(
+    ("table", "complaint"),
+    [
+        ("[one\n", "configurations.toml: "),
+        ("one = 1\n", "toy/mc/one is not a table"),
+        ("[one]\nabout = 'x'\nexpect = 'ok'\nlike = 'two'\n", "toy/mc/one: there is no two in"),
+        ("[one]\nabout = 'x'\nexpect = 'ok'\nlike = 'one'\n", "more than 5 entries are like one another"),
+        ("[one]\nabout = 'x'\nexpect = 'ok'\nwith = ['p']\n", "toy/mc/one: there is no preset p"),
+        ("[one]\nabout = 'x'\nexpect = 'ok'\nunset = ['Z']\n", "toy/mc/one: there is no Z to unset"),
+        ("[one]\nabout = 'x'\nexpect = 'ok'\ncfg = 'CONSTANT A'\n", "toy/mc/one: cannot read an assignment"),
+        ("[one]\nabout = 'x'\nexpect = 'ok'\nmodule = 'MCNo'\n", "toy/mc/one: there is no MCNo.tla"),
+    ],
+)
+def test_a_table_that_cannot_be_meant_is_refused(folder: Path, table: str, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        only(folder, table)
+
+
+def test_a_base_that_cannot_be_read_is_named(folder: Path) -> None:
+    (folder / "base.cfg").write_text("CONSTANTS A\n")
+    with pytest.raises(UsageError, match=r"base.cfg: cannot read an assignment"):
+        find_configurations(folder.parent)
+
+
+def test_the_questions_come_before_the_weak_points_and_the_judges() -> None:
+    groups = [one.name.split("/")[1] for one in find_configurations(SPEC, "MC") if one.protocol == "Rebalance"]
+    assert list(dict.fromkeys(groups)) == ["mc", "weak", "judges"]
+    assert {one.role for one in find_configurations(SPEC, "SIM")} == {"SIM"}

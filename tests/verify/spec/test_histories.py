@@ -13,28 +13,22 @@ from conformance.cluster.history import History as ClusterHistory
 from conformance.store.history import History as StoreHistory
 from refmq.cli.spec import command
 from refmq.errors import UsageError
-from refmq.tools.jdk import find_java
-from refmq.tools.tlc import find_tlc_jar
-from refmq.verify.spec.catalogue import read_configuration
 from refmq.verify.spec.histories import as_saved_history
 from refmq.verify.spec.tlc import State
-
-SPEC = Path(__file__).parent.parent.parent / "spec"
-
-needs_tlc = pytest.mark.skipif(find_java() is None or find_tlc_jar() is None, reason="needs Java and TLC")
+from tests.verify.spec.helpers import SPEC, configuration, needs_tlc
 
 
 def counterexample(name: str, folder: Path) -> Path:
     arguments = ["check", name, "--counterexamples", str(folder), "--spec-dir", str(SPEC)]
     result = CliRunner().invoke(command, arguments)
     assert result.exception is None, result.output
-    return folder / f"{name}.json"
+    return folder / f"{name.replace('/', '.')}.json"
 
 
 @pytest.mark.jdk
 @needs_tlc
 def test_our_store_does_not_follow_the_counterexamples_of_rocketmq(tmp_path: Path) -> None:
-    path = counterexample("MCStoreRecoveryEarlyDispatch", tmp_path)
+    path = counterexample("store_recovery/weak/unflushed_message_served", tmp_path)
     saved = json.loads(path.read_text())
     history = StoreHistory.from_json(saved["history"])
     assert saved["kind"] == "store"
@@ -48,7 +42,7 @@ def test_our_store_does_not_follow_the_counterexamples_of_rocketmq(tmp_path: Pat
 @pytest.mark.jdk
 @needs_tlc
 def test_a_transaction_that_commits_twice_in_rocketmq_is_a_history_of_a_cluster(tmp_path: Path) -> None:
-    path = counterexample("MCTransactionCheckBackTwice", tmp_path)
+    path = counterexample("transaction_check_back/weak/committed_twice", tmp_path)
     saved = json.loads(path.read_text())
     assert saved["kind"] == "cluster"
     names = [type(step).__name__ for step in ClusterHistory.from_json(saved["history"]).steps]
@@ -76,7 +70,7 @@ def test_each_action_of_the_store_has_its_step() -> None:
         state("PowerLoss", sent="1"),
         state("RemoveQueues", sent="1"),
     ]
-    saved = as_saved_history(read_configuration(SPEC / "MCStoreRecoveryAsync.cfg"), states)
+    saved = as_saved_history(configuration("store_recovery/mc/async_flush"), states)
     assert saved["left_out"] == []
     assert saved["history"] == {
         "setting": {"sync_flush": False, "queue_file_units": 2},
@@ -93,8 +87,8 @@ def test_each_action_of_the_store_has_its_step() -> None:
 
 
 def test_what_no_history_fits_is_said_in_one_line(tmp_path: Path) -> None:
-    saved = as_saved_history(read_configuration(SPEC / "MCRebalanceOverlap.cfg"), [])
-    path = tmp_path / "MCRebalanceOverlap.json"
+    saved = as_saved_history(configuration("rebalance/weak/two_owners_while_views_differ"), [])
+    path = tmp_path / "rebalance.json"
     path.write_text(json.dumps(saved))
     with pytest.raises(UsageError, match=r"cannot be replayed: its steps are decisions of consumers"):
         replay_file(path)

@@ -18,10 +18,13 @@ from refmq.verify.spec import host
 from refmq.verify.spec.catalogue import Configuration, find_configurations
 from refmq.verify.spec.check import RunOptions, run_all, run_configuration
 from refmq.verify.spec.tlc import Found, Outcome, Progress, Tlc, find_tlc, run_tlc
+from tests.verify.spec.helpers import SPEC, TOY
 
-TOY = Path(__file__).parent / "toy"
-SPEC = Path(__file__).parents[2] / "spec"
-SMALLEST = ("MCHaReplicationSplitBrain", "MCRebalanceViews", "MCTransactionCheckBackWayDuplicate")
+SMALLEST = (
+    "ha_replication/weak/split_brain",
+    "rebalance/weak/brokers_list_different_members",
+    "transaction_check_back/weak/committed_twice_by_duplicate_decision",
+)
 PATIENCE_S = 60
 
 needs_java = pytest.mark.skipif(find_java() is None or find_tlc_jar() is None, reason="needs Java and TLC")
@@ -160,7 +163,7 @@ def test_a_run_that_takes_too_long_takes_its_host_with_it(deaf: Tlc, tmp_path: P
     toy = find_configurations(TOY, "MC")[0]
     with deaf.threads(1) as pool:
         for _ in range(2):
-            run = pool.submit(run_tlc, deaf, toy.module, toy.path, short_lived=True, timeout_s=0.2)
+            run = pool.submit(run_tlc, deaf, toy.module, toy.text, short_lived=True, timeout_s=0.2)
             assert run.result(PATIENCE_S).found is Found.TIMEOUT
         assert len(set(pids(tmp_path))) == 2
         assert all(map(gone, pids(tmp_path)))

@@ -13,12 +13,11 @@ from refmq.errors import CheckFound, UsageError
 from refmq.verify.spec.catalogue import find_configurations
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.judging import FIRST_LIMIT_S, LAST_LIMIT_S, Fate, judge_mutants
-from refmq.verify.spec.mutants import Mutant, mutants_of
-from refmq.verify.spec.table import SCORES_BEGIN, SCORES_END, write_score
+from refmq.verify.spec.mutants import mutants_of
 from refmq.verify.spec.tlc import Found, Outcome, Tlc
+from tests.verify.spec.helpers import TOY, TURNSTILE
 
-TOY = Path(__file__).parent / "toy"
-SPEC = TOY / "Turnstile.tla"
+JUDGE = "turnstile/mc/every_promise"
 ALL_TAKEN = {"InsertCoin": 1, "WalkIn": 1}
 
 Answer = Callable[[bool, float], Outcome]
@@ -33,10 +32,10 @@ def judge_with(
 ) -> tuple[Fate, list[float]]:
     """The fate of one mutant when TLC answers so; and the limits that it had for the mutant."""
     limits: list[float] = []
-    original = SPEC.read_text()
+    original = TURNSTILE.read_text()
 
-    def run(tlc: Tlc, module: Path, config: Path, **options: object) -> Outcome:
-        is_mutant = (module.parent / SPEC.name).read_text() != original
+    def run(tlc: Tlc, module: Path, cfg: str, **options: object) -> Outcome:
+        is_mutant = (module.parent / TURNSTILE.name).read_text() != original
         limit_s = options["timeout_s"]
         assert isinstance(limit_s, int)
         if is_mutant:
@@ -47,7 +46,7 @@ def judge_with(
     judges = [one for one in find_configurations(TOY, "MC") if one.mutants]
     mutant = mutants_of(original)[0]
     tlc = Tlc((), ("no program",), "none")
-    fates = judge_mutants(tlc, SPEC, [mutant], judges, RunOptions(timeout_s=timeout_s), 1, None, cache)
+    fates = judge_mutants(tlc, TURNSTILE, [mutant], judges, RunOptions(timeout_s=timeout_s), 1, None, cache)
     return fates[0], limits
 
 
@@ -75,7 +74,7 @@ def test_who_stays_silent_leaves_the_mutant_undecided(
 ) -> None:
     fate, limits = judge_with(lambda is_mutant, limit_s: silent if is_mutant else content(), monkeypatch)
     assert limits == [FIRST_LIMIT_S, LAST_LIMIT_S]
-    assert (fate.killed_by, fate.undecided_by) == ("", "MCTurnstile")
+    assert (fate.killed_by, fate.undecided_by) == ("", JUDGE)
     assert fate.mutant is not None
     score = Score([fate], {fate.mutant.key: "a reason does not help: nobody knows whether it survives"})
     assert score.cells() == (1, 0, "0.0 %", 0, 0, 1)
@@ -95,26 +94,13 @@ def test_a_late_verdict_is_kept_only_for_the_time_that_it_had(tmp_path: Path, mo
     assert judge_with(late, monkeypatch, cache, 5)[1] == [5]
     assert judge_with(late, monkeypatch, cache, 5)[1] == [], "it is known that 5 s are not enough"
     fate, limits = judge_with(deadlock, monkeypatch, cache, 6)
-    assert (limits, fate.killed_by) == ([6], "MCTurnstile")
-    assert judge_with(late, monkeypatch, cache, 900)[0].killed_by == "MCTurnstile", "a finding is kept for good"
+    assert (limits, fate.killed_by) == ([6], JUDGE)
+    assert judge_with(late, monkeypatch, cache, 900)[0].killed_by == JUDGE, "a finding is kept for good"
 
 
 def test_an_original_that_is_late_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CheckFound, match="without any mutation MCTurnstile takes more than 900 s"):
+    with pytest.raises(CheckFound, match="without any mutation turnstile/mc/every_promise takes more than 900 s"):
         judge_with(lambda is_mutant, limit_s: Outcome(found=Found.TIMEOUT), monkeypatch)
-
-
-def test_the_score_has_a_row_for_each_protocol(tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{SCORES_BEGIN}\n| `Gone` | 1 |\n{SCORES_END}\nafter\n")
-    (tmp_path / "Turnstile.tla").touch()
-    mutant = Mutant("WalkIn", "drop", 3, "a < b", 1, 0, 5, "TRUE")
-    score = Score([Fate(mutant), Fate(mutant, "MCTurnstile", "found it")], {mutant.key: "because"})
-    write_score(readme, "Turnstile", score.cells())
-    text = readme.read_text()
-    assert "| `Turnstile` | 2 | 1 | 50.0 % | 1 | 0 | 0 |" in text
-    assert "Gone" not in text
-    assert text.startswith("before\n") and text.endswith("after\n")
 
 
 def test_a_score_of_some_mutants_is_not_written() -> None:

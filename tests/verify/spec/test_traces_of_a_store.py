@@ -1,10 +1,9 @@
-"""Traces of the reference store are behaviours of spec/StoreRecovery.tla, and doctored ones are not."""
+"""Traces of the reference store are behaviours of the specification StoreRecovery, and doctored ones are not."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,8 @@ from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.tlc import find_tlc
 from refmq.verify.spec.traces import TraceAnswer, read_event, validate_events
 from tests.store.helpers import SMALL, at, into, message, new_disk, run
+from tests.verify.spec.helpers import SPEC
 
-SPEC = Path(__file__).parent.parent.parent / "spec"
 CONFIG = replace(SMALL, log_file_bytes=1024, flush_mode=FlushMode.SYNC, page_bytes=128)
 
 pytestmark = [
