@@ -204,8 +204,8 @@ def spec(session: nox.Session) -> None:
         case []:
             session.run(*refmq, "check", env=environment)
             # What needs TLC is skipped in the session `tests`: the runner itself, and traces of broker and store.
-            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/verify/spec", "tests/cli/test_spec.py", "--numprocesses=auto")
-            session.run(*tests, env=environment)
+            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "--numprocesses=auto")
+            session.run(*tests, "tests/verify/spec", "tests/cli/test_spec.py", env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
 
