@@ -193,18 +193,19 @@ def spec(session: nox.Session) -> None:
         case ["deep"]:
             session.run(*refmq, "check", "--profile", "deep", env=environment)
         case ["mutants", *names]:
-            modules = sorted(path.stem for path in (ROOT / "spec").glob("*.tla"))
-            own_steps = re.compile(r"^\w+Next ==", re.MULTILINE)  # a module that gives a protocol further actions
-            further = [path.stem for path in (ROOT / "spec").glob("MC*.tla") if own_steps.search(path.read_text())]
-            for name in names or [name for name in modules if f"MC{name}" in modules] + sorted(further):
+            models = sorted((ROOT / "spec").glob("*/*/MC*.tla"))
+            own_steps = re.compile(r"^\w+Next\s*==", re.MULTILINE)  # a module that gives a protocol further actions
+            further = [path.stem for path in models if own_steps.search(path.read_text())]
+            protocols = [path.stem.removeprefix("MC") for path in models if path.parent.name == "mc"]
+            for name in names or protocols + further:
                 session.run(*refmq, "mutate", name, env=environment)
         case ["simulate", *names]:
             session.run(*refmq, "simulate", *names, env=environment)
         case []:
             session.run(*refmq, "check", env=environment)
             # What needs TLC is skipped in the session `tests`: the runner itself, and traces of broker and store.
-            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/spec", "--numprocesses=auto")
-            session.run(*tests, env=environment)
+            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "--numprocesses=auto")
+            session.run(*tests, "tests/verify/spec", "tests/cli/test_spec.py", env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
 

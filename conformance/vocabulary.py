@@ -1,31 +1,25 @@
 """Where every name of the vocabulary is found: specification, step function, trace event, history, oracle.
 
-The table of the book is made from this, and a test fails when a name is missing on a side where it should be. Names are
-read from the sources as text, so that nothing has to be imported that needs Java or a compiler.
+The table of the book is made from this. A test fails when a name is missing on a side where it should be, when a home
+in `homes` is not there, and when an excuse below is for something that exists. Sources are parsed and not imported, so
+that nothing here needs Java or a compiler.
 """
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Final
 
+from conformance import homes
 from conformance.cluster import history as cluster_history
 from conformance.oracles import store as store_oracles
 from conformance.store import history as store_history
 from refmq.model.vocabulary import ANOMALIES, NAMESERVER, PROTOCOLS, Action, By, Invariant
 from refmq.verify.oracles import ORACLES
 from refmq.verify.spec.actions import actions_of_next
-
-ROOT: Final = Path(__file__).parent.parent
-STEP_PACKAGES: Final = ("store", "plane", "broker", "nameserver", "client", "net")
-EVENT_PACKAGES: Final = (*STEP_PACKAGES, "sim")
-
-SIDES: Final = ("spec", "step", "event", "history")
+from refmq.verify.spec.catalogue import find_protocols
 
 EXPECTED: Final[dict[By, tuple[str, ...]]] = {
     By.NODE: ("spec", "step", "event"),
@@ -34,62 +28,35 @@ EXPECTED: Final[dict[By, tuple[str, ...]]] = {
 }
 """Where an action should be found, by who takes it. A client of a history is scripted, so its step is the history's."""
 
-ELSEWHERE: Final[dict[tuple[str, str], str]] = {
-    **{
-        (name, "history"): "a history of one master has no replication; spec/traces has its faults"
-        for name in (
-            "StrayReport",
-            "MasterCrash",
-            "MasterPowerLoss",
-            "MasterDiskLoss",
-            "SlaveCrash",
-            "SlavePowerLoss",
-            "WipeSlave",
-            "Promote",
-        )
-    },
-    ("AckPut", "step"): "`refmq.plane.ack`: its guard and its events; whoever serves the producer acts",
-    ("FlushQueue", "step"): "`refmq.store.flush.flush_queues`, all queues at once",
-    ("ServeMessage", "step"): "`refmq.store.get.get_message`",
-    ("TruncateQueue", "step"): "a part of `refmq.store.recover.recover`",
-    ("FinishRecovery", "step"): "the end of `refmq.store.recover.recover`",
-    ("StopStore", "step"): "`refmq.store.store.ReferenceStore.stop`",
-    ("LoanExpire", "step"): "a part of `refmq.broker.queue_locks.lock_queue`",
-    ("PersistOffsets", "step"): "`refmq.broker.control_plane.Broker.save_offsets`",
-    ("PersistOffsets", "event"): "not recorded: the file is read at the next start",
-    ("RemoveQueues", "history"): "an operator's repair of a stopped store; no history draws it",
-    ("ConsumerResume", "history"): "the end of ConsumerPause",
-    ("ProduceMessage", "history"): "cluster: Send",
-    ("ResetOffset", "history"): "an operator's tool; the scripted client has none",
-    ("RouteChange", "history"): "an operator's tool; the topics of a history keep their queues",
-    **{
-        (name, "history"): "a part of Pull, CommitOffset or QueryOffset of the scripted client"
-        for name in (
-            "ViewRefresh",
-            "RouteRefresh",
-            "ReleaseQueue",
-            "AcquireQueue",
-            "PullMessages",
-            "ConsumeStart",
-            "ConsumeFinish",
-            "CommitSend",
-            "CheckReply",
-            "Leave",
-        )
-    },
-    ("LocalDecide", "history"): "a part of SendHalf",
+NOT_IN_HISTORIES: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            *("StrayReport", "MasterCrash", "MasterPowerLoss", "MasterDiskLoss"),
+            *("SlaveCrash", "SlavePowerLoss", "WipeSlave", "Promote"),
+        ),
+        "histories of clusters have no slaves; spec/ha_replication/traces has traces written by hand",
+    ),
+    "RemoveQueues": "an operator's repair of a stopped store; no history draws it",
+    "ConsumerResume": "the end of ConsumerPause",
+    "ProduceMessage": "cluster: Send",
+    "ResetOffset": "an operator's tool; the scripted client has none",
+    "RouteChange": "an operator's tool; the topics of a history keep their queues",
+    **dict.fromkeys(
+        ("RouteRefresh", "ReleaseQueue", "AcquireQueue", "PullMessages", "ConsumeStart", "ConsumeFinish", "CommitSend"),
+        "a part of Pull, CommitOffset or QueryOffset of the scripted client",
+    ),
+    **dict.fromkeys(("LocalDecide", "CheckReply"), "a part of SendHalf, which says what the producer decides"),
 }
-"""What is missing on a side on purpose, and why."""
+"""Actions of clients and of the environment that no step of a history takes by their name, and why."""
 
-NOT_BUILT: Final = {"HaReplication": "the reference has no replication yet"}
-"""Protocols that are specified and not yet implemented: they have neither steps nor events."""
-
+NO_SPECIFICATION: Final = "nameserver"
+"""The owner of the steps that no specification has."""
 
 NO_ORACLE: Final = {
     "CommittedNotForgotten": "CommittedVisible judges the same from outside",
     "NoDiscardFinished": "CommittedVisible and CommittedOnce judge the same from outside",
-    "AskedBeforeDiscard": "TLC judges it on traces of a broker (TraceTransactionCheckBack)",
-    "FinalFromHalf": "TLC judges it on traces of a broker (TraceTransactionCheckBack)",
+    "AskedBeforeDiscard": "TLC judges it on traces of a broker (transaction_check_back/trace)",
+    "FinalFromHalf": "TLC judges it on traces of a broker (transaction_check_back/trace)",
     "NoSkippedOffset": "CommittedOffsetNeverAhead judges the same from outside",
     "OneListenerPerQueue": "needs a client with listeners; the scripted one has none",
     "OrderlyInOrder": "needs a client with listeners; the scripted one has none",
@@ -109,50 +76,22 @@ class Row:
 
     def missing(self) -> list[str]:
         """The sides on which it should be and is not."""
-        return [
-            side
-            for side in EXPECTED[self.action.by]
-            if side not in self.found
-            and (self.action.name, side) not in ELSEWHERE
-            and not (side == "spec" and self.protocol not in specified())
-            and not (side in ("step", "event") and self.protocol in NOT_BUILT)
-        ]
+        return [side for side in EXPECTED[self.action.by] if side not in self.found and not self.excuse(side)]
+
+    def excuse(self, side: str) -> str:
+        """Why the action is not found on a side; empty when there is no reason."""
+        if side == "spec" and self.protocol == NO_SPECIFICATION:
+            return "the nameserver has no specification"
+        if side in ("step", "event") and self.action.name in homes.NOT_BUILT.get(self.protocol, ()):
+            return "not built"
+        return NOT_IN_HISTORIES.get(self.action.name, "") if side == "history" else ""
 
 
 @cache
 def specified() -> dict[str, list[str]]:
     """The actions of every specification that exists, by its module."""
-    found = {}
-    for protocol in PROTOCOLS:
-        path = ROOT / "spec" / f"{protocol.module}.tla"
-        if path.exists():
-            found[protocol.module] = actions_of_next(path.read_text())
-    return found
-
-
-@cache
-def step_functions() -> dict[str, str]:
-    """Name of a function or method -> the module that has it, in the packages of steps."""
-    found: dict[str, str] = {}
-    for package in STEP_PACKAGES:
-        for path in sorted((ROOT / "src/refmq" / package).rglob("*.py")):
-            module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    found.setdefault(node.name, module)
-    return found
-
-
-@cache
-def event_names() -> dict[str, str]:
-    """Every quoted name that looks like an action's -> a module that has it: events have literal names."""
-    found: dict[str, str] = {}
-    for package in EVENT_PACKAGES:
-        for path in sorted((ROOT / "src/refmq" / package).rglob("*.py")):
-            module = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
-            for name in re.findall(r'"([A-Z][A-Za-z]+)"', path.read_text()):
-                found.setdefault(name, module)
-    return found
+    folders = find_protocols(homes.ROOT / "spec")
+    return {name: actions_of_next((folder / f"{name}.tla").read_text()) for name, folder in folders.items()}
 
 
 @cache
@@ -169,18 +108,21 @@ def history_steps() -> dict[str, str]:
 def rows() -> Iterator[Row]:
     """Every action of every protocol, and of the nameserver, which has no specification."""
     named = [(protocol.module, action) for protocol in PROTOCOLS for action in protocol.actions]
-    for protocol, action in [*named, *[("nameserver", action) for action in NAMESERVER]]:
-        found: dict[str, str] = {}
-        if action.name in specified().get(protocol, ()):
-            found["spec"] = f"spec/{protocol}.tla"
-        for name in (action.step, f"serve_{action.step}"):
-            if name in step_functions():
-                found.setdefault("step", f"{step_functions()[name]}.{name}")
-        if action.name in event_names():
-            found["event"] = event_names()[action.name]
-        if action.name in history_steps():
-            found["history"] = history_steps()[action.name]
-        yield Row(protocol, action, found)
+    for protocol, action in [*named, *[(NO_SPECIFICATION, action) for action in NAMESERVER]]:
+        yield Row(protocol, action, dict(found_on(protocol, action)))
+
+
+def found_on(protocol: str, action: Action) -> Iterator[tuple[str, str]]:
+    """The sides on which an action is found, each with the place."""
+    if action.name in specified().get(protocol, ()):
+        yield "spec", protocol
+    home = homes.HOMES[protocol].get(action.name)
+    if home is not None and homes.exists(home.step):
+        yield "step", home.step
+    if home is not None and all(homes.records(place, action.name) for place in home.recorders()):
+        yield "event", ", ".join(home.recorders())
+    if protocol != NO_SPECIFICATION and action.name in history_steps():
+        yield "history", history_steps()[action.name]
 
 
 def oracles() -> dict[str, list[str]]:
@@ -203,7 +145,14 @@ def promises() -> Iterator[tuple[str, Invariant]]:
 
 def reason(owner: str, invariant: Invariant) -> str:
     """Why no oracle judges a promise; empty when there should be one."""
-    return NO_ORACLE.get(invariant.name) or NOT_BUILT.get(owner, "")
+    return NO_ORACLE.get(invariant.name) or ("not built" if owner in homes.NOT_BUILT else "")
+
+
+def step_cell(row: Row) -> str:
+    home = homes.HOMES[row.protocol].get(row.action.name)
+    if home is None or "step" not in row.found:
+        return row.excuse("step")
+    return f"`{home.step}`" + (f" ({home.part})" if home.part else "")
 
 
 def as_markdown() -> str:
@@ -219,14 +168,14 @@ def as_markdown() -> str:
         parts.append("| --- | --- | --- | --- | --- | --- | --- |")
         for row in members:
             action, found = row.action, row.found
-            history = found.get("history") or ELSEWHERE.get((action.name, "history"), "")
+            fields = ", ".join(f"`{name}`" for name in action.fields)
             cells = [
                 f"`{action.name}`",
                 action.by.value,
                 "yes" if "spec" in found else "",
-                f"`{found['step']}`" if "step" in found else ELSEWHERE.get((action.name, "step"), ""),
-                ", ".join(f"`{name}`" for name in action.fields) or ("yes" if "event" in found else ""),
-                history,
+                step_cell(row),
+                (fields or "nothing") if "event" in found else row.excuse("event") or "",
+                found.get("history") or row.excuse("history"),
                 action.meaning,
             ]
             parts.append("| " + " | ".join(cells) + " |")

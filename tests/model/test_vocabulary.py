@@ -1,17 +1,66 @@
-"""One vocabulary: every name is found wherever it should be."""
+"""One vocabulary: every name is found where it should be, and no excuse is out of date."""
 
 from __future__ import annotations
 
 import pytest
 
+from conformance import homes
 from conformance import vocabulary as table
 from refmq.model import vocabulary
 from refmq.model.vocabulary import By, fields_of
 
+ROWS = {(row.protocol, row.action.name): row for row in table.rows()}
+HOMES = [(protocol, action, home) for protocol, known in homes.HOMES.items() for action, home in known.items()]
+
 
 def test_every_action_is_found_on_every_side_where_it_should_be() -> None:
-    missing = {f"{row.protocol}.{row.action.name}": row.missing() for row in table.rows() if row.missing()}
+    missing = {f"{protocol}.{name}": row.missing() for (protocol, name), row in ROWS.items() if row.missing()}
     assert missing == {}
+
+
+@pytest.mark.parametrize(("protocol", "action", "home"), HOMES, ids=lambda one: one if isinstance(one, str) else "")
+def test_a_home_is_exactly_where_it_says(protocol: str, action: str, home: homes.Home) -> None:
+    row = ROWS[protocol, action]
+    assert not home.step or homes.exists(home.step), f"there is no {home.step}"
+    for place in home.recorders():
+        assert homes.records(place, action), f"{place} does not record {action}"
+    name = home.step.rpartition(":")[2].rpartition(".")[2]
+    has_its_name = name in ("", row.action.step, f"serve_{row.action.step}")
+    assert has_its_name == (not home.part), "a step has the action's name, or says why not; and not both"
+
+
+def test_every_event_that_is_recorded_has_a_home() -> None:
+    claimed = {(action, place) for _, action, home in HOMES for place in home.recorders()}
+    names = {name for _, name in ROWS}
+    recorded = {(name, place) for name in names for place in homes.recorders().get(name, ())}
+    assert recorded == claimed
+
+
+def test_what_is_not_built_is_really_not_built() -> None:
+    built = {action for _, action, _ in HOMES}
+    for protocol, actions in homes.NOT_BUILT.items():
+        assert len(actions) == len(set(actions))
+        for name in actions:
+            assert ROWS[protocol, name].action.by is By.NODE
+            assert name not in homes.HOMES[protocol], f"{protocol}.{name} has a home and counts as not built"
+            assert name in built or name not in homes.recorders(), f"{name} is recorded by {homes.recorders()[name]}"
+
+
+def test_a_function_of_the_right_name_elsewhere_is_not_a_home() -> None:
+    assert any(name.rpartition(".")[2] == "connect" for name in homes.functions_of("refmq.net.client"))
+    row = ROWS["HaReplication", "Connect"]
+    assert "step" not in row.found
+    assert row.excuse("step") == "not built"
+
+
+def test_no_excuse_is_for_something_that_exists() -> None:
+    names = {name for _, name in ROWS}
+    found = set(table.history_steps())
+    assert set(table.NOT_IN_HISTORIES) <= names
+    assert set(table.NOT_IN_HISTORIES) & found == set(), "a history has these steps"
+    promises = {invariant.name for _, invariant in table.promises()}
+    assert set(table.NO_ORACLE) <= promises
+    assert set(table.NO_ORACLE) & set(table.oracles()) == set(), "an oracle judges these promises"
 
 
 @pytest.mark.parametrize("module", sorted(table.specified()))
@@ -37,6 +86,15 @@ def test_a_missing_side_is_seen() -> None:
     assert table.Row("Rebalance", action, {"spec": "here"}).missing() == ["history"]
 
 
+def test_a_home_that_is_not_there_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    action = ROWS["StoreRecovery", "RollFile"].action
+    for step in ("refmq.store.append:roll_files", "refmq.store.nowhere:roll_file", "refmq.store.flush:roll_file"):
+        monkeypatch.setitem(homes.STORE_RECOVERY, "RollFile", homes.Home(step))
+        assert "step" not in dict(table.found_on("StoreRecovery", action))
+    monkeypatch.setitem(homes.STORE_RECOVERY, "RollFile", homes.Home("refmq.store.append:append_message"))
+    assert "event" not in dict(table.found_on("StoreRecovery", action)), "it does not record that event"
+
+
 def test_an_action_of_two_protocols_has_the_same_fields_in_both() -> None:
     seen: dict[str, tuple[str, ...]] = {}
     for protocol in vocabulary.PROTOCOLS:
@@ -57,9 +115,11 @@ def test_fields_depend_on_the_outcome() -> None:
     assert fields_of("NoSuchAction", "step") == ()
 
 
-def test_the_page_has_every_name() -> None:
+def test_the_page_has_every_name_and_says_what_is_not_built() -> None:
     page = table.as_markdown()
     for protocol in vocabulary.PROTOCOLS:
         for action in protocol.actions:
             assert f"| `{action.name}` |" in page
     assert "none:  |" not in page
+    (line,) = [line for line in page.splitlines() if line.startswith("| `Connect` |")]
+    assert line.split(" | ")[3] == "not built"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -18,14 +19,17 @@ from refmq.verify.spec.catalogue import (
     Profile,
     extensions,
     find_configurations,
+    find_module,
+    find_protocols,
     find_spec_dir,
-    protocols,
+    modules_read,
 )
 from refmq.verify.spec.check import RunOptions, Verdict, run_all
 from refmq.verify.spec.counterexample import history, render, steps_of
 from refmq.verify.spec.histories import as_saved_history
 from refmq.verify.spec.judging import Fate, judge_mutants
-from refmq.verify.spec.mutants import KINDS, Reasons, mutants_of, read_reasons
+from refmq.verify.spec.mutants import KINDS, Reasons, mutants_of, read_reasons, survivors_file
+from refmq.verify.spec.plan import recorded
 from refmq.verify.spec.table import write_score
 from refmq.verify.spec.table import write_table as write_results
 from refmq.verify.spec.tlc import DEFAULT_HEAP, Progress, find_tlc
@@ -58,17 +62,19 @@ def command() -> None:
 
 
 @command.command("list")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
 @spec_dir_option
 @json_option
-def list_(spec_dir: Path | None, as_json: bool) -> None:
-    """Show the specifications and their configurations."""
+def list_(names: tuple[str, ...], spec_dir: Path | None, as_json: bool) -> None:
+    """List the configurations, or those of NAME: a protocol, a folder below spec/ or a configuration."""
     folder = find_spec_dir(spec_dir)
-    found = find_configurations(folder)
+    found = choose(find_configurations(folder), names, "all")
     if as_json:
         print_json(
             {
                 "protocols": {
-                    name: actions_of_next((folder / f"{name}.tla").read_text()) for name in protocols(folder)
+                    name: actions_of_next((place / f"{name}.tla").read_text())
+                    for name, place in find_protocols(folder).items()
                 },
                 "configurations": [
                     {
@@ -77,7 +83,7 @@ def list_(spec_dir: Path | None, as_json: bool) -> None:
                         "expect": str(configuration.expect),
                         "profiles": sorted(configuration.profiles),
                         "mutants": configuration.mutants,
-                        "about": " ".join(configuration.prose),
+                        "about": " ".join(configuration.about),
                     }
                     for configuration in found
                 ],
@@ -85,18 +91,61 @@ def list_(spec_dir: Path | None, as_json: bool) -> None:
         )
         return
     print_table(
-        ("configuration", "protocol", "profile", "expects", "about"),
+        ("configuration", "profile", "expects", "about"),
         [
             (
                 configuration.name,
-                configuration.protocol,
                 "+".join(sorted(configuration.profiles)),
                 configuration.expect,
-                configuration.prose[0] if configuration.prose else "",
+                configuration.about[0],
             )
             for configuration in found
         ],
     )
+
+
+@command.command()
+@click.argument("name")
+@spec_dir_option
+@json_option
+def show(name: str, spec_dir: Path | None, as_json: bool) -> None:
+    """Say what configuration NAME is about, what it expects, and what its last run found."""
+    folder = find_spec_dir(spec_dir)
+    configuration = choose_one(find_configurations(folder), name)
+    record = recorded(folder / "README.md").get(configuration.name)
+    facts: dict[str, object] = {
+        "configuration": configuration.name,
+        "about": " ".join(configuration.about),
+        "expects": str(configuration.expect),
+        "repair": configuration.repair,
+        "profile": ", ".join(sorted(configuration.profiles)),
+        "judges mutants": "yes" if configuration.mutants else "no",
+        "module": str(configuration.module.relative_to(folder)),
+        "last result": f"{record.distinct:,} states, depth {record.depth}, {record.seconds} s" if record else "none",
+    }
+    if as_json:
+        print_json(facts)
+        return
+    for key, value in facts.items():
+        if value:
+            click.echo(f"{key + ':':16}{value}")
+
+
+@command.command()
+@click.argument("name")
+@click.option("--into", type=click.Path(path_type=Path), help="Write the file and its modules to this folder instead.")
+@spec_dir_option
+def cfg(name: str, into: Path | None, spec_dir: Path | None) -> None:
+    """Print the configuration file that TLC gets for NAME."""
+    configuration = choose_one(find_configurations(find_spec_dir(spec_dir)), name)
+    if into is None:
+        click.echo(configuration.text, nl=False)
+        return
+    into.mkdir(parents=True, exist_ok=True)
+    for path in modules_read(configuration.folder, configuration.module):
+        shutil.copy(path, into)
+    (into / f"{configuration.module.stem}.cfg").write_text(configuration.text)
+    click.echo(f"java -cp tla2tools.jar tlc2.TLC -deadlock {into / configuration.module.name}")
 
 
 @command.command()
@@ -126,7 +175,10 @@ def check(
     timeout_s: int | None,
     as_json: bool,
 ) -> None:
-    """Check configurations exhaustively. NAME is a protocol or a configuration; without one, all of the profile."""
+    """Check configurations exhaustively.
+
+    NAME is a protocol, a folder below spec/ or a configuration; without one, all of the profile run.
+    """
     folder = find_spec_dir(spec_dir)
     chosen = choose(find_configurations(folder, "MC"), names, profile)
     options = RunOptions(heap=heap, workers=workers, timeout_s=timeout_s)
@@ -157,7 +209,7 @@ def simulate(
     timeout_s: int | None,
     as_json: bool,
 ) -> None:
-    """Walk the specifications at random (the SIM configurations). NAME is a protocol or a configuration."""
+    """Walk the specifications at random. NAME is a protocol or a configuration of a SIM module."""
     folder = find_spec_dir(spec_dir)
     chosen = choose(find_configurations(folder, "SIM"), names, "all")
     options = RunOptions(heap=heap, timeout_s=timeout_s, seed=seed)
@@ -167,7 +219,7 @@ def simulate(
 @command.command()
 @click.argument("protocol")
 @click.argument("trace_file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--config", default="", help="Configuration of the Trace module (default: the one of its name).")
+@click.option("--config", default="", help="Configuration of the Trace module (default: trace).")
 @spec_dir_option
 @jar_option
 @heap_option
@@ -230,12 +282,13 @@ def mutate(
     """
     folder = find_spec_dir(spec_dir)
     extends = protocol in extensions(folder)
-    if not extends and protocol not in protocols(folder):
-        raise UsageError(f"there is no {protocol}.tla with an MC{protocol}.tla in {folder}")
+    place = {**find_protocols(folder), **extensions(folder)}.get(protocol)
+    spec = find_module(place, protocol) if place is not None else None
+    if place is None or spec is None:
+        raise UsageError(f"there is no protocol {protocol} in {folder}")
     complete = every == 1 and not only and not kinds
     if write_table and not complete:
         raise UsageError("--write-table takes all mutants: leave --every, --only and --kind out")
-    spec = folder / f"{protocol}.tla"
     mutants = [mutant for mutant in mutants_of(spec.read_text(), kinds or KINDS) if only in ("", mutant.definition)]
     mutants = mutants[::every]
     if dry_run:
@@ -248,8 +301,8 @@ def mutate(
         if (one.module == spec if extends else one.protocol == protocol and one.mutants)
     ]
     if not judges:
-        raise UsageError(f"no configuration of {protocol} says `mutants: yes`")
-    reasons = read_reasons(folder / "mutants" / f"{protocol}.toml")
+        raise UsageError(f"no configuration of {protocol} says `mutants = true`")
+    reasons = read_reasons(survivors_file(place, protocol))
     counter = MutantCounter(len(mutants), quiet=as_json)
     options = RunOptions(timeout_s=timeout_s)
     cache = None if no_cache else folder.parent / "build" / "mutants" / f"{protocol}.jsonl"
@@ -329,29 +382,51 @@ def report_mutants(protocol: str, score: Score, reasons: Reasons, complete: bool
     if score.undecided:
         raise CheckFound(f"{len(score.undecided)} mutants are undecided: give them more time, or the judges a bound")
     if score.unexplained:
-        raise CheckFound(f"{len(score.unexplained)} survivors have no reason in mutants/{protocol}.toml")
+        raise CheckFound(f"{len(score.unexplained)} survivors have no reason in judges/{protocol}.survivors.toml")
     if stale:
-        raise CheckFound(f"mutants/{protocol}.toml explains what did not survive: {', '.join(map(str, stale[:3]))}")
+        mutants = ", ".join(map(str, stale[:3]))
+        raise CheckFound(f"judges/{protocol}.survivors.toml explains mutants that did not survive: {mutants}")
     if complete and score.ratio < SCORE_WANTED:
         raise CheckFound(f"the score of {protocol} is below {100 * SCORE_WANTED:.0f} %")
 
 
 def choose(found: list[Configuration], names: tuple[str, ...], profile: str | None) -> list[Configuration]:
     """The configurations of the given names. A configuration that is named itself runs whatever its profile is."""
-    known = {one.name for one in found} | {one.protocol for one in found}
     for name in names:
-        if name not in known:
-            raise UsageError(f"there is no protocol or configuration called {name} (see `refmq spec list`)")
+        if not any(is_of(one, name) for one in found):
+            raise UsageError(f"there is no protocol, folder or configuration called {name} (see `refmq spec list`)")
     wanted = profile or Profile.QUICK
     chosen = [
         one
         for one in found
-        if (one.name in names and profile is None)
-        or ((not names or one.protocol in names or one.name in names) and (wanted == "all" or wanted in one.profiles))
+        if (profile is None and any(is_called(one, name) for name in names))
+        or ((not names or any(is_of(one, name) for name in names)) and (wanted == "all" or wanted in one.profiles))
     ]
     if not chosen:
         raise UsageError("no configuration fits")
     return chosen
+
+
+def choose_one(found: list[Configuration], name: str) -> Configuration:
+    """The configuration of this name. The last part of a name is enough where no other one ends so."""
+    exact = [one for one in found if one.name == name]
+    called = exact or [one for one in found if is_called(one, name)]
+    if len(called) > 1:
+        raise UsageError(f"{name} may be {' or '.join(one.name for one in called)}")
+    if not called:
+        raise UsageError(f"there is no configuration called {name} (see `refmq spec list`)")
+    return called[0]
+
+
+def is_called(configuration: Configuration, name: str) -> bool:
+    """Whether this is the configuration's name, or the end of it: `weak/split_brain`."""
+    return f"/{configuration.name}".endswith(f"/{name}")
+
+
+def is_of(configuration: Configuration, name: str) -> bool:
+    """Whether the configuration is called so, or belongs to the protocol or the folder of this name."""
+    in_folder = f"/{configuration.name}".startswith(f"/{name.rstrip('/')}/")
+    return in_folder or configuration.protocol == name or is_called(configuration, name)
 
 
 def run(chosen: list[Configuration], options: RunOptions, jobs: int, jar: Path | None, as_json: bool) -> list[Verdict]:
@@ -436,7 +511,7 @@ def save_counterexample(folder: Path, verdict: Verdict) -> Path:
     """Save a counterexample: JSON, the named steps, and as a history that `python -m conformance replay` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     steps = steps_of(verdict.outcome, verdict.configuration.protocol)
-    path = folder / f"{verdict.configuration.name}.json"
+    path = folder / f"{verdict.configuration.name.replace('/', '.')}.json"
     data = {
         "protocol": verdict.configuration.protocol,
         "configuration": verdict.configuration.name,

@@ -1,14 +1,13 @@
 """One vocabulary: every protocol step has one name, the same in five places.
 
-`SlaveAppend` is an action of spec/HaReplication.tla, the step function `slave_append` of the
-reference, the event `SlaveAppend` of a trace, the step `SlaveAppend` of a conformance history and a
-column value in a trace check. This module is the list of those names; tests compare it with the
-specifications' `Next`, with the step functions and with the oracles, and the docs table is
-produced from it.
+`DispatchMessage` is an action of the specification StoreRecovery, the step function `dispatch_message` of the
+reference, the event `DispatchMessage` of a trace, the step `DispatchMessage` of a conformance history and a column
+value in a trace check. This module is the list of those names. Tests compare it with the specifications' `Next`, with
+the oracles and, through `conformance/homes.py`, with the step functions; the table of the docs is made from it.
 
-An action is taken by the implementation (it has a step function and a trace event), or by the
-environment: a fault, a clock, a message that the network loses. The environment's actions have no
-step function; a simulated history takes them, and the simulator records them as events.
+An action is taken by the implementation, by a client, or by the environment: a fault, a clock, a message that the
+network loses. Once it is built, an action of the implementation has a step function and a trace event. Actions of the
+environment have no step function: a simulated history takes them. The simulator records crashes and power losses.
 
 The last column says what an event carries in `Event.a`, `.b`, `.c` and `.d`.
 """
@@ -24,7 +23,7 @@ class By(StrEnum):
     """Who takes an action."""
 
     NODE = "node"
-    """The implementation: a step function exists."""
+    """The implementation: a step function, once it is built."""
     CLIENT = "client"
     """A client of the cluster; the reference client and the scripted test client have the step."""
     ENVIRONMENT = "environment"
@@ -43,7 +42,7 @@ class Action:
 
     @property
     def step(self) -> str:
-        """The name of the step function: SlaveAppend -> slave_append."""
+        """The name of the step function: DispatchMessage -> dispatch_message."""
         return "".join("_" + c.lower() if c.isupper() else c for c in self.name).lstrip("_")
 
 
@@ -416,7 +415,7 @@ REBALANCE: Final = Protocol(
             ("granted", "at_ms"),
         ),
         Action("UnlockQueue", By.NODE, "The broker takes a loan back from its holder.", ("at_ms",)),
-        Action("TrustExpire", By.CLIENT, "A client stops to rely on its lock."),
+        Action("TrustExpire", By.CLIENT, "A client stops trusting its lock."),
         Action("LoanExpire", By.NODE, "A loan becomes too old and may go to another client."),
         Action("RemoveMember", By.NODE, "A broker removes a member: closed channel or missing heartbeats."),
         Action("ConsumerDeath", By.ENVIRONMENT, "A consumer dies without a word."),

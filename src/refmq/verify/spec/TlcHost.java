@@ -173,8 +173,10 @@ final class Stage {
                 loader.initialise(loadedByEarlierRuns);
                 memento = new Memento(loader);
             }
-            String folder = new File(arguments[arguments.length - 1]).getParent();
-            Object resolver = loader.loadClass("util.SimpleFilenameToStream").getConstructor(String.class).newInstance(folder);
+            // TLC's own choice of folders, made by its main: those of the library, the module's among them.
+            Object folders = System.getProperty("TLA-Library").split(File.pathSeparator);
+            Object resolver =
+                    loader.loadClass("util.SimpleFilenameToStream").getConstructor(String[].class).newInstance(folders);
             type.getMethod("setResolver", loader.loadClass("util.FilenameToStream")).invoke(tlc, resolver);
             int error = (Integer) type.getMethod("process").invoke(tlc);
             Class<?> status = loader.loadClass("tlc2.output.EC$ExitStatus");

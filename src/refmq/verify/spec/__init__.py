@@ -1,9 +1,9 @@
 """Running the specifications: finding TLC, checking, simulating, validating traces, mutating.
 
-The modules follow the path of one run: `catalogue` reads what is in spec/, `tlc` starts the model checker and reads
-what it says, `values` turns printed TLA+ values into Python ones, `counterexample` makes a readable sequence of steps
-of them, `check` compares the outcome with what a configuration expects. `traces` and `mutants` build the modules that
-are not written by hand.
+The modules follow the path of one run. `catalogue` finds the protocols and the tables of spec/; `configuration` and
+`cfg` make of each entry the file that TLC reads. `tlc` starts the model checker and reads its output, `values` turns
+printed TLA+ values into Python ones, `counterexample` turns those into readable steps, and `check` compares the outcome
+with what the configuration expects. `traces` and `mutants` make the modules that nobody writes by hand.
 """
 
 from __future__ import annotations

@@ -1,94 +1,58 @@
-r"""What is in spec/: the configurations, and what each of them says about itself.
+"""What is in spec/: the protocols, their modules, and the configurations that their tables make.
 
-A configuration is an ordinary TLC `.cfg` file that opens with a header of comment lines which the runner reads:
+    spec/<protocol>/X.tla, XAbstract.tla, SIMX.tla, TraceX.tla ...
+                    base.cfg              what most configurations of the protocol have in common
+                    configurations.toml   presets; random walks and traces
+                    mc/                   MCX.tla, and the questions about the protocol
+                    weak/                 the weak points of RocketMQ, each with its repair
+                    judges/               small models that judge mutants, and the survivors with their reasons
 
-    \* expect: ok                              everything listed holds
-    \* expect: violation NoFalseAck            TLC must find this invariant or action property violated, no other
-    \* expect: violation (liveness) Finishes   TLC must find this temporal property violated (the only PROPERTY)
-    \* expect: deadlock                        TLC must find a state without a successor
-    \* profile: quick                          when it runs: quick (every time), deep (by hand), or both
-    \* mutants: yes                            small enough to judge mutants with
-    \* coverage: yes                           every action of the protocol must be taken at least once
-    \* coverage: except ExpireFile StopStore   ... but these
-    \* deadlock: yes                           TLC looks for deadlocks as well (off by default)
-    \* depth: 60                               SIM only: how long a random walk is
-    \* walks: 2000                             SIM only: how many walks
-    \* timeout: 900                            seconds after which the run is given up
-
-`expect` is the first line of the file. Lines of the header that are not `key: value` are prose for people.
+Every `configurations.toml` below a protocol's folder is a table of its configurations (see `configuration`). No .cfg
+file but base.cfg is kept: the runner makes it when it needs it, and `refmq spec cfg NAME` prints it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from enum import StrEnum
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 from refmq.errors import UsageError
-
-DEFAULT_TIMEOUT_S = 900  # a quick configuration takes seconds; this is for one that has run away
-DEFAULT_WALKS = 1000
-DEFAULT_DEPTH = 100
-
-HEADER_KEYS = frozenset({"expect", "profile", "mutants", "coverage", "deadlock", "depth", "walks", "timeout"})
-CFG_KEYWORDS = frozenset(
-    [
-        *("CONSTANT", "CONSTANTS", "INIT", "NEXT", "SPECIFICATION", "INVARIANT", "INVARIANTS"),
-        *("PROPERTY", "PROPERTIES", "CONSTRAINT", "CONSTRAINTS", "ACTION_CONSTRAINT", "ACTION_CONSTRAINTS"),
-        *("VIEW", "SYMMETRY", "TYPE", "TYPE_CONSTRAINT"),
-    ]
+from refmq.verify.spec.cfg import Cfg, read_cfg
+from refmq.verify.spec.configuration import (
+    Configuration,
+    Entry,
+    Expectation,
+    Profile,
+    check_entry,
+    make_configuration,
+    names_of,
+    text_of,
 )
-ROLES = ("MC", "SIM", "Trace")
-OWN_STEPS = re.compile(r"^\w+Next\s*==", re.MULTILINE)
-READ_MODULES = re.compile(r"\bEXTENDS\s+((?:\w+\s*,\s*)*\w+)|\bINSTANCE\s+(\w+)")
 
+__all__ = [
+    "Configuration",
+    "Expectation",
+    "Profile",
+    "extensions",
+    "find_configurations",
+    "find_module",
+    "find_protocols",
+    "find_spec_dir",
+    "library",
+    "modules_read",
+]
 
-class Profile(StrEnum):
-    """When a configuration runs."""
-
-    QUICK = "quick"
-    DEEP = "deep"
-
-
-@dataclass(frozen=True, slots=True)
-class Expectation:
-    """What TLC has to find. `name` is the property of an expected violation, empty otherwise."""
-
-    kind: str  # "ok", "violation" or "deadlock"
-    name: str = ""
-    liveness: bool = False
-
-    def __str__(self) -> str:
-        if self.kind != "violation":
-            return self.kind
-        return f"violation {'(liveness) ' if self.liveness else ''}{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """One `.cfg` file of spec/ and its header."""
-
-    path: Path
-    module: Path
-    role: str
-    protocol: str
-    expect: Expectation
-    profiles: frozenset[Profile]
-    invariants: tuple[str, ...] = ()
-    properties: tuple[str, ...] = ()
-    mutants: bool = False
-    covers: bool = False
-    covers_except: frozenset[str] = frozenset()
-    deadlock: bool = False
-    depth: int = DEFAULT_DEPTH
-    walks: int = DEFAULT_WALKS
-    timeout_s: int = DEFAULT_TIMEOUT_S
-    prose: tuple[str, ...] = field(default=())
-
-    @property
-    def name(self) -> str:
-        return self.path.stem
+BASE: Final = "base.cfg"
+TABLE: Final = "configurations.toml"
+PRESETS: Final = "preset"
+LIKE_DEPTH_MAX: Final = 5  # of entries that start from one another; more is hard to read, and a circle never ends
+OWN_STEPS: Final = re.compile(r"^\w+Next\s*==", re.MULTILINE)
+READ_MODULES: Final = re.compile(r"\bEXTENDS\s+((?:\w+\s*,\s*)*\w+)|\bINSTANCE\s+(\w+)")
 
 
 def find_spec_dir(given: Path | None) -> Path:
@@ -99,165 +63,159 @@ def find_spec_dir(given: Path | None) -> Path:
         return given.resolve()
     beside_sources = Path(__file__).resolve().parents[4] / "spec"
     for candidate in (Path.cwd() / "spec", beside_sources):
-        if any(candidate.glob("*.tla")):
+        if any(candidate.glob(f"*/{BASE}")):
             return candidate.resolve()
     raise UsageError("no folder with specifications: run inside a source checkout of refmq or give --spec-dir DIR")
 
 
-def find_configurations(spec_dir: Path, role: str | None = None) -> list[Configuration]:
-    """Every configuration in the folder, sorted by name."""
-    found = [read_configuration(path) for path in sorted(spec_dir.glob("*.cfg"))]
-    return [configuration for configuration in found if role is None or configuration.role == role]
-
-
-def protocols(spec_dir: Path) -> list[str]:
-    """The protocols in the folder: every X for which there are an X.tla and an MCX.tla."""
-    stems = {path.stem for path in spec_dir.glob("*.tla")}
-    return sorted(stem for stem in stems if f"MC{stem}" in stems)
-
-
-def extensions(spec_dir: Path) -> list[str]:
-    """The modules that give a protocol further actions: every MCX... .tla with a `...Next` of its own."""
-    return sorted(path.stem for path in spec_dir.glob("MC*.tla") if OWN_STEPS.search(path.read_text()))
-
-
-def modules_read(module: Path) -> set[Path]:
-    """The module and every one in its folder that it extends or instantiates, directly or not."""
-    found: set[Path] = set()
-    waiting = [module]
-    while waiting:
-        path = waiting.pop()
-        if path.is_file() and path not in found:
-            found.add(path)
-            names = " ".join(" ".join(match) for match in READ_MODULES.findall(path.read_text()))
-            waiting.extend(path.with_name(f"{name}.tla") for name in re.findall(r"\w+", names))
+def find_protocols(spec_dir: Path) -> dict[str, Path]:
+    """Protocol -> its folder: every X with an X.tla beside a base.cfg and an MCX.tla in mc/."""
+    found = {}
+    for base in sorted(spec_dir.glob(f"*/{BASE}")):
+        names = [path.stem for path in base.parent.glob("*.tla") if (base.parent / "mc" / f"MC{path.name}").is_file()]
+        if len(names) != 1:
+            raise UsageError(f"{base.parent} needs one X.tla with an mc/MCX.tla, and has {len(names)}")
+        found[names[0]] = base.parent
     return found
 
 
-def read_configuration(path: Path) -> Configuration:
-    """Read one `.cfg` file. A header that says nothing, or something unknown, is a usage error."""
-    lines = path.read_text().splitlines()
-    header, prose = read_header(path, lines)
-    role, module = module_of(path)
-    invariants, properties = listed_properties(lines)
-    expect = read_expectation(path, header["expect"], properties)
-    if expect.kind == "violation" and expect.name not in {*invariants, *properties}:
-        raise UsageError(f"{path.name} expects a violation of {expect.name}, which it does not list")
-    covers, covers_except = read_coverage(path, header.get("coverage", "no"))
-    return Configuration(
-        path=path,
-        module=module,
-        role=role,
-        protocol=protocol_of(role, module),
-        expect=expect,
-        profiles=read_profiles(path, header.get("profile", "quick")),
-        invariants=invariants,
-        properties=properties,
-        mutants=read_flag(path, "mutants", header),
-        covers=covers,
-        covers_except=covers_except,
-        deadlock=read_flag(path, "deadlock", header) or expect.kind == "deadlock",
-        depth=read_number(path, "depth", header, DEFAULT_DEPTH),
-        walks=read_number(path, "walks", header, DEFAULT_WALKS),
-        timeout_s=read_number(path, "timeout", header, DEFAULT_TIMEOUT_S),
-        prose=prose,
-    )
+def library(folder: Path) -> list[Path]:
+    """The folders in which TLC looks for the modules of a protocol."""
+    below = sorted({path.parent for path in folder.glob("*/*.tla")})
+    return [folder, *below]
 
 
-def read_header(path: Path, lines: list[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The `key: value` lines before the first line that is not a comment, and the prose between them."""
-    header: dict[str, str] = {}
-    prose = []
-    for number, line in enumerate(lines, start=1):
-        if not line.startswith(r"\*"):
-            break
-        match = re.fullmatch(r"\\\*\s*([a-z]+):\s*(.+?)\s*", line)
-        if match is None:
-            prose.append(line.removeprefix(r"\*").strip())
-        elif match[1] not in HEADER_KEYS:
-            raise UsageError(
-                f"{path.name}:{number}: unknown key {match[1]!r}; known are {', '.join(sorted(HEADER_KEYS))}"
-            )
-        elif match[1] in header:
-            raise UsageError(f"{path.name}:{number}: {match[1]} is given twice")
-        else:
-            header[match[1]] = match[2]
-    if not lines or not re.match(r"\\\*\s*expect:", lines[0]):
-        raise UsageError(rf"{path.name}: the first line must be `\* expect: ...`")
-    return header, tuple(prose)
+def find_module(folder: Path, name: str) -> Path | None:
+    """The file of a module of the protocol in this folder."""
+    return next((path for place in library(folder) if (path := place / f"{name}.tla").is_file()), None)
 
 
-def read_expectation(path: Path, text: str, properties: tuple[str, ...]) -> Expectation:
-    if text in {"ok", "deadlock"}:
-        return Expectation(text)
-    match = re.fullmatch(r"violation (\(liveness\) )?([A-Za-z]\w*)", text)
-    if match is None:
-        raise UsageError(f"{path.name}: cannot read the expectation {text!r}")
-    liveness = match[1] is not None
-    if liveness and properties != (match[2],):
-        # TLC says that a temporal property is violated, but not which one.
-        raise UsageError(f"{path.name}: with a liveness expectation {match[2]} must be the only PROPERTY")
-    return Expectation("violation", match[2], liveness)
+def extensions(spec_dir: Path) -> dict[str, Path]:
+    """The modules that give a protocol further actions, with a `...Next` of their own -> the protocol's folder."""
+    return {
+        path.stem: folder
+        for folder in find_protocols(spec_dir).values()
+        for path in sorted(folder.glob("*/MC*.tla"))
+        if OWN_STEPS.search(path.read_text())
+    }
 
 
-def read_profiles(path: Path, text: str) -> frozenset[Profile]:
+def modules_read(folder: Path, module: Path) -> set[Path]:
+    """The module and every one of its protocol's folder that it extends or instantiates, directly or not."""
+    found: set[Path] = set()
+    waiting: list[Path | None] = [module]
+    while waiting:
+        path = waiting.pop()
+        if path is not None and path not in found:
+            found.add(path)
+            names = " ".join(" ".join(match) for match in READ_MODULES.findall(path.read_text()))
+            waiting.extend(find_module(folder, name) for name in re.findall(r"\w+", names))
+    return found
+
+
+def find_configurations(spec_dir: Path, role: str | None = None) -> list[Configuration]:
+    """Every configuration of every protocol, in the order of the tables, MC before SIM and Trace."""
+    found = []
+    for protocol, folder in find_protocols(spec_dir).items():
+        shared = Shared.read(protocol, folder)
+        for path in (*sorted(folder.glob(f"*/{TABLE}"), key=group_rank), folder / TABLE):
+            if path.is_file():
+                found += Table(shared, path).configurations()
+    return [configuration for configuration in found if role is None or configuration.role == role]
+
+
+def group_rank(path: Path) -> tuple[int, str]:
+    groups = ("mc", "weak", "judges")
+    name = path.parent.name
+    return groups.index(name) if name in groups else len(groups), name
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the tables of one protocol have in common."""
+
+    protocol: str
+    folder: Path
+    base: Cfg
+    presets: Mapping[str, Entry]
+
+    @classmethod
+    def read(cls, protocol: str, folder: Path) -> Shared:
+        presets = read_toml(folder / TABLE).get(PRESETS, {})
+        assert isinstance(presets, dict), "[preset.NAME] makes a table"
+        for name, entry in presets.items():
+            check_entry(f"{folder.name}: preset {name}", entry)
+        try:
+            base = read_cfg((folder / BASE).read_text())
+        except ValueError as error:
+            raise UsageError(f"{folder / BASE}: {error}") from error
+        return cls(protocol, folder, base, presets)
+
+
+class Table:
+    """One configurations.toml."""
+
+    def __init__(self, shared: Shared, path: Path) -> None:
+        self.shared, self.path = shared, path
+
+    @cached_property
+    def entries(self) -> dict[str, Entry]:
+        read = {name: entry for name, entry in read_toml(self.path).items() if name != PRESETS}
+        return {name: check_entry(self.full_name(name), entry) for name, entry in read.items()}
+
+    def full_name(self, name: str) -> str:
+        """`ha_replication/weak/NAME`: the path of the entry below spec/."""
+        return "/".join([*self.path.parent.relative_to(self.shared.folder.parent).parts, name])
+
+    def configurations(self) -> list[Configuration]:
+        return [self.configuration(name) for name in self.entries]
+
+    def configuration(self, name: str) -> Configuration:
+        full_name, shared = self.full_name(name), self.shared
+        module = find_module(shared.folder, self.module_name(name))
+        if module is None:
+            raise UsageError(f"{full_name}: there is no {self.module_name(name)}.tla in {shared.folder}")
+        cfg = self.cfg(name)
+        return make_configuration(full_name, shared.protocol, shared.folder, module, cfg, self.entries[name])
+
+    def module_name(self, name: str) -> str:
+        named = (text_of(entry, "module") for entry in reversed(self.line_of_descent(name)))
+        return next((module for module in named if module), f"MC{self.shared.protocol}")
+
+    def cfg(self, name: str) -> Cfg:
+        """base.cfg, changed by the entries that this one starts from, and by the entry itself."""
+        cfg = self.shared.base
+        for entry in self.line_of_descent(name):
+            try:
+                for preset in names_of(entry, "with"):
+                    if preset not in self.shared.presets:
+                        raise ValueError(f"there is no preset {preset}")
+                    cfg = changed(cfg, self.shared.presets[preset])
+                cfg = changed(cfg, entry)
+            except ValueError as error:
+                raise UsageError(f"{self.full_name(name)}: {error}") from error
+        return cfg
+
+    def line_of_descent(self, name: str) -> list[Entry]:
+        """The entry and those that it starts from, the first one first."""
+        line = [self.entries[name]]
+        while like := text_of(line[-1], "like"):
+            if like not in self.entries:
+                raise UsageError(f"{self.full_name(name)}: there is no {like} in {self.path}")
+            if len(line) == LIKE_DEPTH_MAX:
+                raise UsageError(f"{self.full_name(name)}: more than {LIKE_DEPTH_MAX} entries are like one another")
+            line.append(self.entries[like])
+        return line[::-1]
+
+
+def changed(cfg: Cfg, entry: Entry) -> Cfg:
+    return cfg.unset(names_of(entry, "unset")).changed_by(read_cfg(text_of(entry, "cfg")))
+
+
+def read_toml(path: Path) -> dict[str, object]:
+    if not path.is_file():
+        return {}
     try:
-        return frozenset(Profile(word) for word in re.split(r"[\s,]+", text))
-    except ValueError as error:
-        raise UsageError(f"{path.name}: profile is quick, deep or both, not {text!r}") from error
-
-
-def read_coverage(path: Path, text: str) -> tuple[bool, frozenset[str]]:
-    words = text.replace(",", " ").split()
-    if words == ["no"]:
-        return False, frozenset()
-    if words == ["yes"]:
-        return True, frozenset()
-    if words[0] == "except" and len(words) > 1:
-        return True, frozenset(words[1:])
-    raise UsageError(f"{path.name}: coverage is yes, no or `except ACTION ...`, not {text!r}")
-
-
-def read_flag(path: Path, key: str, header: dict[str, str]) -> bool:
-    text = header.get(key, "no")
-    if text not in {"yes", "no"}:
-        raise UsageError(f"{path.name}: {key} is yes or no, not {text!r}")
-    return text == "yes"
-
-
-def read_number(path: Path, key: str, header: dict[str, str], default: int) -> int:
-    text = header.get(key, str(default))
-    if not text.isdecimal() or int(text) == 0:
-        raise UsageError(f"{path.name}: {key} is a positive number, not {text!r}")
-    return int(text)
-
-
-def module_of(path: Path) -> tuple[str, Path]:
-    """The role and the module of a configuration: the module with the longest name that begins its name."""
-    role = next((role for role in ROLES if path.stem.startswith(role)), None)
-    if role is None:
-        raise UsageError(f"{path.name}: the name of a configuration begins with MC, SIM or Trace")
-    modules = [module for module in path.parent.glob(f"{role}*.tla") if path.stem.startswith(module.stem)]
-    if not modules:
-        raise UsageError(f"{path.name}: there is no {role}*.tla whose name begins it")
-    return role, max(modules, key=lambda module: len(module.stem))
-
-
-def protocol_of(role: str, module: Path) -> str:
-    """The protocol of a module: of MCXStaleTail.tla it is X, if there is an X.tla and no XStaleTail.tla."""
-    name = module.stem.removeprefix(role)
-    beginnings = (name[:length] for length in range(len(name), 0, -1))
-    return next((beginning for beginning in beginnings if (module.parent / f"{beginning}.tla").is_file()), name)
-
-
-def listed_properties(lines: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names below INVARIANT(S) and PROPERTY/PROPERTIES."""
-    text = re.sub(r"\(\*.*?\*\)", " ", re.sub(r"\\\*.*", " ", "\n".join(lines)), flags=re.DOTALL)
-    found: dict[str, list[str]] = {"INVARIANT": [], "PROPERTY": []}
-    current: list[str] | None = None
-    for word in text.split():
-        if word in CFG_KEYWORDS:
-            current = found.get({"INVARIANTS": "INVARIANT", "PROPERTIES": "PROPERTY"}.get(word, word))
-        elif current is not None:
-            current.append(word)
-    return tuple(found["INVARIANT"]), tuple(found["PROPERTY"])
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {error}") from error

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from refmq.verify.spec.actions import actions_of_next
-from refmq.verify.spec.catalogue import Configuration
+from refmq.verify.spec.catalogue import Configuration, find_module, library
 from refmq.verify.spec.plan import is_short, longest_first, recorded
 from refmq.verify.spec.tlc import DEFAULT_HEAP, Found, Outcome, Progress, Tlc, run_tlc
 
@@ -65,8 +65,9 @@ def run_configuration(
     outcome = run_tlc(
         tlc,
         configuration.module,
-        configuration.path,
+        configuration.text,
         arguments=tlc_arguments(configuration, options),
+        folders=library(configuration.folder),
         heap=options.heap,
         short_lived=short_lived,
         timeout_s=options.timeout_s or configuration.timeout_s,
@@ -99,38 +100,39 @@ def describe(configuration: Configuration, outcome: Outcome) -> str:
         case Found.ACTION_PROPERTY:
             return f"violation {action_property_name(configuration, outcome.name)}"
         case Found.TEMPORAL:
-            names = configuration.properties
+            names = configuration.cfg.properties
             return f"violation (liveness) {' or '.join(names)}"
     return str(outcome.found.value)
 
 
 def action_property_name(configuration: Configuration, place: str) -> str:
     """TLC names an action property by its place; this is the name under which the configuration lists it."""
-    if len(configuration.properties) == 1:
-        return configuration.properties[0]
+    properties = configuration.cfg.properties
+    if len(properties) == 1:
+        return properties[0]
     match = re.search(r"line (\d+).* of module (\w+)", place)
     if match is None:
         return place
-    enclosing = definition_at(configuration.path.parent / f"{match[2]}.tla", int(match[1]))
-    if enclosing in configuration.properties:
+    enclosing = definition_at(find_module(configuration.folder, match[2]), int(match[1]))
+    if enclosing in properties:
         return enclosing
     # A refinement is listed under a name of the refining module, and violated in the abstract one.
-    beside = configuration.path.parent
     places = (
-        beside / f"{configuration.protocol}.tla",
-        beside / f"{configuration.protocol}Promises.tla",
+        configuration.folder / f"{configuration.protocol}.tla",
+        configuration.folder / f"{configuration.protocol}Promises.tla",
         configuration.module,
     )
     texts = "\n".join(path.read_text() for path in places if path.is_file())
-    for name in configuration.properties:
+    for name in properties:
         if re.search(rf"^{name}\s*==\s*\w+!\w+", texts, flags=re.MULTILINE) and match[2].endswith("Abstract"):
             return name
     return enclosing or place
 
 
-def definition_at(path: Path, line: int) -> str:
+def definition_at(path: Path | None, line: int) -> str:
     """The name of the definition of a module in which a line stands."""
-    if not path.is_file():
+    assert line > 0, "lines are counted from 1"
+    if path is None or not path.is_file():
         return ""
     for text in reversed(path.read_text().splitlines()[:line]):
         match = re.match(r"(\w+)(\([^)]*\))?\s*==", text)
@@ -143,7 +145,7 @@ def never_taken(configuration: Configuration, outcome: Outcome) -> list[str]:
     """Actions of the protocol that the configuration promises to cover and does not."""
     if not configuration.covers:
         return []
-    spec = configuration.path.parent / f"{configuration.protocol}.tla"
+    spec = configuration.folder / f"{configuration.protocol}.tla"
     wanted = [name for name in actions_of_next(spec.read_text()) if name not in configuration.covers_except]
     return [name for name in wanted if outcome.coverage.get(name, 0) == 0]
 
@@ -157,7 +159,7 @@ def run_all(
 ) -> Iterator[Verdict]:
     """Run the configurations, `jobs` at a time, and yield each verdict when it is there."""
     running: dict[str, Progress] = {}
-    known = recorded(configurations[0].path.parent / "README.md") if configurations else {}
+    known = recorded(configurations[0].folder.parent / "README.md") if configurations else {}
 
     def one(configuration: Configuration) -> Verdict:
         def note(progress: Progress) -> None:

@@ -15,11 +15,11 @@ flushed or nothing, an acknowledgement comes when the store gives it. Actions wi
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from refmq.verify.spec.catalogue import Configuration
+from refmq.verify.spec.cfg import Cfg
 from refmq.verify.spec.tlc import State
 from refmq.verify.spec.values import TlaValue, parse_value
 
@@ -56,7 +56,7 @@ def as_saved_history(configuration: Configuration, states: Sequence[State]) -> d
     read = [(state.action, {name: parse_value(text) for name, text in state.variables.items()}) for state in states]
     match configuration.protocol:
         case "StoreRecovery":
-            translation = store_history(configuration.path.read_text(), read)
+            translation = store_history(configuration.cfg, read)
         case "TransactionCheckBack":
             translation = cluster_history(read)
         case other:
@@ -76,12 +76,10 @@ NO_STEP_OF_THEIR_OWN = ("AckPut", "RollFile", "ScanLog", "TruncateQueue", "Trunc
 """What the store does by itself, or with the step before."""
 
 
-def store_history(config: str, states: Sequence[tuple[str, dict[str, TlaValue]]]) -> Translation:
-    sync = re.search(r"\bSyncFlush = (TRUE|FALSE)", config)
-    units = re.search(r"\bQueueFileSize = (\d+)", config)
-    made = Translation("store", {"sync_flush": sync is None or sync[1] == "TRUE"})
-    if units is not None:
-        made.setting["queue_file_units"] = int(units[1])
+def store_history(cfg: Cfg, states: Sequence[tuple[str, dict[str, TlaValue]]]) -> Translation:
+    made = Translation("store", {"sync_flush": cfg.constants["SyncFlush"] == "TRUE"})
+    if "QueueFileSize" in cfg.constants:
+        made.setting["queue_file_units"] = int(cfg.constants["QueueFileSize"])
     queues: dict[TlaValue, int] = {}
     recovering = 0
     for (_, before), (action, after) in itertools.pairwise(states):

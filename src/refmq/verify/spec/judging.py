@@ -19,11 +19,11 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from refmq.errors import CheckFound
-from refmq.verify.spec.catalogue import Configuration, modules_read, read_configuration
+from refmq.verify.spec.catalogue import Configuration, library, modules_read
 from refmq.verify.spec.check import RunOptions, judge, tlc_arguments
 from refmq.verify.spec.mutants import Mutant
 from refmq.verify.spec.plan import recorded
@@ -113,13 +113,11 @@ class Court:
     def key(self, mutant: Mutant | None, configuration: Configuration) -> str:
         """A hash of all that the verdict depends on."""
         digest = hashlib.sha256(self.text_of(mutant).encode())
-        others = sorted(path for path in self.spec.parent.glob(f"*{self.spec.name}") if path != self.spec)
-        others += sorted(self.spec.parent.glob(f"{self.spec.stem}*.tla"))
-        others += [configuration.module] if configuration.module not in others else []
-        others += sorted(modules_read(configuration.module) - {*others, self.spec})
-        for path in (configuration.path, *(path for path in others if path != self.spec)):
+        digest.update(b"\0" + configuration.cfg.render().encode())
+        for path in sorted(modules_read(configuration.folder, configuration.module) - {self.spec}):
             digest.update(b"\0" + path.name.encode() + b"\0" + path.read_bytes())
-        digest.update(repr(tlc_arguments(configuration, self.options)).encode())
+        wanted = (str(configuration.expect), configuration.covers, sorted(configuration.covers_except))
+        digest.update(repr((wanted, tlc_arguments(configuration, self.options))).encode())
         return digest.hexdigest()
 
     def judge_one(self, mutant: Mutant | None, configuration: Configuration, limit_s: int) -> Judgement:
@@ -134,14 +132,16 @@ class Court:
     def run(self, mutant: Mutant | None, configuration: Configuration, limit_s: int) -> Judgement:
         with tempfile.TemporaryDirectory(prefix="refmq-mutant-") as folder_name:
             folder = Path(folder_name)
-            for path in (*self.spec.parent.glob("*.tla"), configuration.path):
-                shutil.copy(path, folder)
+            for place in library(configuration.folder):
+                for path in place.glob("*.tla"):
+                    shutil.copy(path, folder)
+            assert (folder / self.spec.name).is_file(), "a judge reads the module that is mutated"
             (folder / self.spec.name).write_text(self.text_of(mutant))
-            copy = read_configuration(folder / configuration.path.name)
+            copy = replace(configuration, folder=folder, module=folder / configuration.module.name)
             outcome = run_tlc(
                 self.tlc,
                 copy.module,
-                copy.path,
+                copy.text,
                 arguments=tlc_arguments(copy, self.options),
                 heap=MUTANT_HEAP,
                 short_lived=True,
@@ -191,7 +191,7 @@ class Court:
 
 
 def assumes_fairness(configuration: Configuration) -> bool:
-    return re.search(r"^SPECIFICATION\s+\w*Fair\w*", configuration.path.read_text(), flags=re.MULTILINE) is not None
+    return "Fair" in configuration.cfg.specification
 
 
 def gave_up(errors: Sequence[str]) -> bool:
@@ -215,7 +215,8 @@ def judge_mutants(
     cache: Path | None = None,
 ) -> list[Fate]:
     """The fate of every mutant, in the order given. The original has to pass every judge first."""
-    times = recorded(spec.parent / "README.md")
+    assert configurations, "somebody has to judge"
+    times = recorded(configurations[0].folder.parent / "README.md")
 
     def seconds(configuration: Configuration) -> float:
         record = times.get(configuration.name)

@@ -14,8 +14,8 @@ Made from every definition that `Next` reaches (of a module that extends a proto
 | fair   | one conjunct with WF_ or SF_ becomes TRUE                           | an action that need not happen   |
 
 A conjunct that only names a definition whose body is TRUE is left alone: a model bounds itself by giving it another
-body. `judging` finds out what becomes of the mutants. Survivors are explained in spec/mutants/X.toml, one entry each; a
-survivor without a reason, and a reason without its survivor, are failures.
+body. `judging` finds out what becomes of the mutants. Survivors are explained in judges/X.survivors.toml, one entry
+each; a survivor without a reason, and a reason without its survivor, are failures.
 """
 
 from __future__ import annotations
@@ -198,8 +198,13 @@ def changes(
             yield "update", child.children[-1].first, child.last, "@"
 
 
+def survivors_file(folder: Path, module: str) -> Path:
+    """Where the survivors of a module are explained, in the folder of its protocol."""
+    return folder / "judges" / f"{module}.survivors.toml"
+
+
 def read_reasons(path: Path) -> Reasons:
-    """The explained survivors of spec/mutants/X.toml."""
+    """The explained survivors of judges/X.survivors.toml."""
     if not path.is_file():
         return {}
     try:

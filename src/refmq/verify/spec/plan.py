@@ -15,7 +15,7 @@ from pathlib import Path
 from refmq.verify.spec.catalogue import Configuration
 
 SHORT_RUN_S = 15.0  # below this the optimising compiler of the JVM costs more than it gives
-ROW = re.compile(r"\| `(\w+)` \|[^|]*\| ([\d,]+) \| (\d+) \| ([\d.]+) s \|")
+ROW = re.compile(r"\| `([\w/]+)` \|[^|]*\| ([\d,]+) \| (\d+) \| ([\d.]+) s \|")
 
 
 @dataclass(frozen=True, slots=True)

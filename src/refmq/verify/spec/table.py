@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 
 from refmq.errors import UsageError
+from refmq.verify.spec.catalogue import extensions, find_configurations, find_protocols
 from refmq.verify.spec.check import Verdict
 
 BEGIN = "<!-- results: written by `refmq spec check --write-table` -->"
@@ -28,16 +29,16 @@ SCORES_HEADER = (
 def write_table(readme: Path, verdicts: Sequence[Verdict]) -> None:
     """Replace the rows of the configurations that ran, and keep the rows of the others."""
     new = {verdict.configuration.name: row(verdict) for verdict in verdicts if verdict.ok}
-    names = {path.stem for path in readme.parent.glob("*.cfg")}
+    names = {configuration.name for configuration in find_configurations(readme.parent)}
     replace_rows(readme, (BEGIN, END), HEADER, new, names)
 
 
 def write_score(readme: Path, protocol: str, cells: Sequence[int | str]) -> None:
     """Replace the row of one protocol in the table of mutants."""
     new = {protocol: line((f"`{protocol}`", *map(str, cells)))}
-    replace_rows(
-        readme, (SCORES_BEGIN, SCORES_END), SCORES_HEADER, new, {path.stem for path in readme.parent.glob("*.tla")}
-    )
+    existing = {*find_protocols(readme.parent), *extensions(readme.parent)}
+    assert protocol in existing, f"{protocol} is not in {readme.parent}"
+    replace_rows(readme, (SCORES_BEGIN, SCORES_END), SCORES_HEADER, new, existing)
 
 
 def replace_rows(
@@ -58,7 +59,7 @@ def replace_rows(
 def known_rows(table: str) -> dict[str, str]:
     rows = {}
     for text in table.splitlines():
-        match = re.match(r"\| `(\w+)` \|", text)
+        match = re.match(r"\| `([\w/]+)` \|", text)
         if match is not None:
             rows[match[1]] = text
     return rows

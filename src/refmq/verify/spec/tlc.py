@@ -27,6 +27,7 @@ from refmq.verify.spec.archive import archive_options, archive_path, keep_archiv
 from refmq.verify.spec.host import Hosts
 
 DEFAULT_HEAP = "2g"
+CFG_NAME = "generated.cfg"
 WAITING_IN_MEMORY = 65536  # states that TLC keeps before it writes some to the disk; it would take 8192
 PROGRESS_CODE, STATS_CODE, DEPTH_CODE, COVERAGE_CODE = 2200, 2199, 2194, 2772
 SIMULATION_CODES = (2209, 2210)
@@ -189,7 +190,7 @@ def find_tlc(jar: Path | None = None) -> Tlc:
 def run_tlc(
     tlc: Tlc,
     module: Path,
-    config: Path,
+    cfg: str,
     *,
     arguments: Sequence[str] = (),
     folders: Sequence[Path] = (),
@@ -198,11 +199,14 @@ def run_tlc(
     timeout_s: float,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
-    """Run TLC on a module with a configuration. Its scratch files go to a temporary folder that is removed.
+    """Run TLC on a module with the text of a configuration file. `folders` have the other modules.
 
-    A short-lived run goes to a host where there is one; that changes how long it takes and nothing else.
+    TLC's scratch files go to a temporary folder that is removed. A short-lived run goes to a host where there is one;
+    that changes how long it takes and nothing else.
     """
-    assert module.parent == config.parent, "TLC looks for the configuration beside the module"
+    assert module.is_file(), f"there is no {module}"
+    assert not (module.parent / CFG_NAME).exists(), "TLC would read that file instead of the text given here"
+    assert timeout_s > 0
     started = time.monotonic()
     jvm = [
         f"-Xmx{heap}",
@@ -212,10 +216,12 @@ def run_tlc(
     ]
     if short_lived:
         jvm.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
-    library = os.pathsep.join(str(folder) for folder in (*folders, module.parent))
     expired = threading.Event()
     with tempfile.TemporaryDirectory(prefix="refmq-tlc-") as scratch:
-        own = ["-tool", "-metadir", scratch, "-checkpoint", "0", "-config", config.name, *arguments, str(module)]
+        # TLC looks for the configuration where it looks for modules: beside the module it runs, then in the library.
+        (Path(scratch) / CFG_NAME).write_text(cfg)
+        library = os.pathsep.join(map(str, (scratch, *folders, module.parent)))
+        own = ["-tool", "-metadir", scratch, "-checkpoint", "0", "-config", CFG_NAME, *arguments, str(module)]
         host = tlc.hosts.borrow(jvm) if short_lived else None
         if host is not None:
             run = host.begin(library, own)

@@ -31,7 +31,7 @@ from refmq.errors import UsageError
 from refmq.model import vocabulary
 from refmq.trace.reader import SUFFIX as TRACE_SUFFIX
 from refmq.trace.reader import read_file as read_trace_file
-from refmq.verify.spec.catalogue import find_configurations
+from refmq.verify.spec.catalogue import find_configurations, library
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.counterexample import render, steps_of
 from refmq.verify.spec.tlc import Found, Outcome, Tlc, run_tlc
@@ -71,7 +71,7 @@ class TraceAnswer:
 def validate_trace(
     tlc: Tlc, spec_dir: Path, protocol: str, path: Path, options: RunOptions, config: str = ""
 ) -> TraceAnswer:
-    """Read a trace file and hold it against TraceX, with the configuration TraceX or another one of that module."""
+    """Read a trace file and hold it against TraceX, with the configuration `trace` or another one of that module."""
     return validate_events(tlc, spec_dir, protocol, read_events(path, protocol), options, config)
 
 
@@ -79,28 +79,26 @@ def validate_events(
     tlc: Tlc, spec_dir: Path, protocol: str, events: Sequence[TraceEvent], options: RunOptions, config_name: str = ""
 ) -> TraceAnswer:
     """Hold events against TraceX."""
-    configurations = {one.name: one for one in find_configurations(spec_dir, "Trace") if one.protocol == protocol}
-    wanted = config_name or f"Trace{protocol}"
-    if wanted not in configurations:
-        raise UsageError(f"there is no {wanted}.cfg with a Trace{protocol}.tla in {spec_dir}")
-    configuration = configurations[wanted]
+    found = [one for one in find_configurations(spec_dir, "Trace") if one.protocol == protocol]
+    wanted = config_name or "trace"
+    chosen = [one for one in found if wanted in (one.name, one.name.rpartition("/")[2])]
+    if not chosen:
+        known = ", ".join(one.name.rpartition("/")[2] for one in found) or "none"
+        raise UsageError(f"{protocol} has no trace configuration {wanted}; there are: {known}")
+    configuration = chosen[0]
     if not events:
         raise UsageError("the trace has no events")
     name = f"Trace{protocol}Run"
     with tempfile.TemporaryDirectory(prefix="refmq-trace-") as folder_name:
         folder = Path(folder_name)
-        module, config = folder / f"{name}.tla", folder / f"{name}.cfg"
+        module = folder / f"{name}.tla"
         module.write_text(trace_module(protocol, events))
-        config.write_text(
-            configuration.path.read_text()
-            + "\nCONSTANT Events <- RecordedEvents\nCONSTRAINT TellTaken\nINVARIANT TraceUnfinished\n"
-        )
         outcome = run_tlc(
             tlc,
             module,
-            config,
+            configuration.text + "CONSTANT Events <- RecordedEvents\nCONSTRAINT TellTaken\nINVARIANT TraceUnfinished\n",
             arguments=["-workers", "1", "-deadlock"],
-            folders=[spec_dir],
+            folders=library(configuration.folder),
             heap=options.heap,
             short_lived=True,
             timeout_s=options.timeout_s or configuration.timeout_s,

@@ -1,0 +1,97 @@
+"""Counterexamples of the specifications are histories that the conformance suite replays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from conformance.base import replay_file
+from conformance.cluster.history import History as ClusterHistory
+from conformance.store.history import History as StoreHistory
+from refmq.cli.spec import command
+from refmq.errors import UsageError
+from refmq.verify.spec.histories import as_saved_history
+from refmq.verify.spec.tlc import State
+from tests.verify.spec.helpers import SPEC, configuration, needs_tlc
+
+
+def counterexample(name: str, folder: Path) -> Path:
+    arguments = ["check", name, "--counterexamples", str(folder), "--spec-dir", str(SPEC)]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exception is None, result.output
+    return folder / f"{name.replace('/', '.')}.json"
+
+
+@pytest.mark.jdk
+@needs_tlc
+def test_our_store_does_not_follow_the_counterexamples_of_rocketmq(tmp_path: Path) -> None:
+    path = counterexample("store_recovery/weak/unflushed_message_served", tmp_path)
+    saved = json.loads(path.read_text())
+    history = StoreHistory.from_json(saved["history"])
+    assert saved["kind"] == "store"
+    assert history.setting.sync_flush
+    names = [type(step).__name__ for step in history.steps]
+    wanted = ["StartStore", "AppendMessage", "DispatchMessage", "ServeMessage"]
+    assert [name for name in names if name in wanted] == wanted
+    assert replay_file(path) == []
+
+
+@pytest.mark.jdk
+@needs_tlc
+def test_a_transaction_that_commits_twice_in_rocketmq_is_a_history_of_a_cluster(tmp_path: Path) -> None:
+    path = counterexample("transaction_check_back/weak/committed_twice", tmp_path)
+    saved = json.loads(path.read_text())
+    assert saved["kind"] == "cluster"
+    names = [type(step).__name__ for step in ClusterHistory.from_json(saved["history"]).steps]
+    assert {"SendHalf", "AdvanceClock", "Pull"} <= set(names)
+    assert replay_file(path) == []
+
+
+def state(action: str, **variables: str) -> State:
+    down = {"mode": '"down"', "cell": "(0 :> Zero)", "unit": "(q1 :> (0 :> Zero))", "seen": "{}", "wrote": "0"}
+    return State(action, {**down, "sent": "0", **variables})
+
+
+def test_each_action_of_the_store_has_its_step() -> None:
+    up = '"serving"'
+    written = "(0 :> [m |-> 1, q |-> q1, o |-> 0])"
+    states = [
+        state("Initial predicate"),
+        state("StartStore", mode='"started"'),
+        state("ProcessCrash"),
+        state("StartStore", mode='"started"'),
+        state("FinishRecovery", mode=up),
+        state("AppendMessage", mode=up, cell=written, wrote="1", sent="1"),
+        state("RollFile", mode=up, cell=written, wrote="2", sent="1"),
+        state("FlushQueue", mode=up, cell=written, wrote="2", sent="1"),
+        state("PowerLoss", sent="1"),
+        state("RemoveQueues", sent="1"),
+    ]
+    saved = as_saved_history(configuration("store_recovery/mc/async_flush"), states)
+    assert saved["left_out"] == []
+    assert saved["history"] == {
+        "setting": {"sync_flush": False, "queue_file_units": 2},
+        "steps": [
+            {"step": "StartStore", "deaths": [["process", 1, []]]},
+            {"step": "StartStore"},
+            {"step": "AppendMessage", "topic": 0, "keys": [1], "leave": 16},
+            {"step": "Maintain"},
+            {"step": "PowerLoss", "harsh": True},
+            {"step": "LoseDerived", "what": "queues"},
+            {"step": "ReadEverything"},
+        ],
+    }
+
+
+def test_what_no_history_fits_is_said_in_one_line(tmp_path: Path) -> None:
+    saved = as_saved_history(configuration("rebalance/weak/two_owners_while_views_differ"), [])
+    path = tmp_path / "rebalance.json"
+    path.write_text(json.dumps(saved))
+    with pytest.raises(UsageError, match=r"cannot be replayed: its steps are decisions of consumers"):
+        replay_file(path)
+    path.write_text('{"kind": "store"}')
+    with pytest.raises(UsageError, match="is not a saved history"):
+        replay_file(path)

@@ -1,0 +1,97 @@
+"""Traces: how their events become a module, and hand-made ones that TLC accepts or refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from refmq.errors import MissingTool, UsageError
+from refmq.verify.spec.check import RunOptions
+from refmq.verify.spec.tlc import Tlc, find_tlc
+from refmq.verify.spec.traces import read_events, shrink_numbers, trace_module, validate_events, validate_trace
+from tests.verify.spec.helpers import SPEC
+
+TRACES = {"HaReplication": SPEC / "ha_replication" / "traces", "Rebalance": SPEC / "rebalance" / "traces"}
+OPTIONS = RunOptions(heap="512m", timeout_s=120)
+
+
+@pytest.fixture(scope="module")
+def tlc() -> Tlc:
+    try:
+        return find_tlc()
+    except MissingTool as error:
+        pytest.skip(str(error))
+
+
+def test_a_trace_becomes_a_module_with_small_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(
+        '{"action": "AppendMessage", "subject": "T", "queue_id": 0, "a": 0, "b": 0, "c": 9000000000000, "d": 91}\n\n'
+        '{"step": "WriteCheckpoint", "log_ms": 1700000000005, "queue_ms": 1700000000001, "index_ms": 0}\n'
+        '{"action": "AckPut", "subject": "T", "queue_id": 0, "message": 9000000000000}\n'
+    )
+    events = read_events(path, "StoreRecovery")
+    small = shrink_numbers(events)
+    assert (small[0]["message"], small[0]["size_bytes"], small[2]["message"]) == (1, 91, 1)
+    assert (small[1]["log_ms"], small[1]["queue_ms"], small[1]["index_ms"]) == (2, 1, 0)
+    text = trace_module("StoreRecovery", events)
+    assert '[action |-> "AppendMessage", actor |-> "", subject |-> "T", queue_id |-> 0, physical_offset |-> 0' in text
+    assert "EXTENDS TraceStoreRecovery" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "t.jsonl:1: not JSON"),
+        ("[]", "an event is a JSON object"),
+        ('{"action": "Dance"}', "StoreRecovery has no action 'Dance'"),
+        ('{"action": "FlushLog", "a": "x"}', "flushed_to is 'x', not a whole number"),
+    ],
+)
+def test_a_line_that_is_no_event_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(UsageError, match=complaint):
+        read_events(path, "StoreRecovery")
+
+
+def test_numbers_beyond_32_bits_are_refused() -> None:
+    with pytest.raises(UsageError, match="more than TLC's 32 bits"):
+        shrink_numbers([{"action": "FlushLog", "flushed_to": 2**40}])
+
+
+@pytest.mark.jdk
+@pytest.mark.parametrize("name", TRACES)
+def test_a_good_trace_is_accepted_in_one_line_of_states(tlc: Tlc, name: str) -> None:
+    path = TRACES[name] / "good.jsonl"
+    answer = validate_trace(tlc, SPEC, name, path, OPTIONS)
+    assert answer.accepted, answer.reason
+    # Rebalance tries both orders of its two clients; one of them ends early.
+    assert answer.states <= (answer.events + 1) * (2 if name == "Rebalance" else 1)
+
+
+@pytest.mark.jdk
+@pytest.mark.parametrize(
+    ("name", "what", "failed_at"),
+    [
+        ("HaReplication", "ack-before-slave", 11),
+        ("HaReplication", "wrong-length", 7),
+        ("Rebalance", "two-holders", 16),
+        ("Rebalance", "commit-ahead", 12),
+    ],
+)
+def test_a_bad_trace_is_refused_at_the_event_that_is_wrong(tlc: Tlc, name: str, what: str, failed_at: int) -> None:
+    path = TRACES[name] / f"{what}.jsonl"
+    answer = validate_trace(tlc, SPEC, name, path, OPTIONS)
+    assert not answer.accepted
+    assert answer.failed_at == failed_at
+    assert json.loads(path.read_text().splitlines()[failed_at - 1])["action"] in answer.reason
+
+
+@pytest.mark.jdk
+@pytest.mark.parametrize("dropped", [1, 4, 30])
+def test_a_trace_with_a_missing_event_is_refused(tlc: Tlc, dropped: int) -> None:
+    events = read_events(TRACES["HaReplication"] / "good.jsonl", "HaReplication")
+    assert not validate_events(tlc, SPEC, "HaReplication", events[:dropped] + events[dropped + 1 :], OPTIONS).accepted

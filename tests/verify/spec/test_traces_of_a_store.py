@@ -1,0 +1,108 @@
+"""Traces of the reference store are behaviours of the specification StoreRecovery, and doctored ones are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from refmq.model.step import Event
+from refmq.plane.ack import ack_put_enabled, ack_put_events
+from refmq.sim.choice import harshest
+from refmq.sim.disk import SimulatedDisk
+from refmq.store import AppendPlan, FlushMode, PutStatus, ReferenceStore, StoreConfig
+from refmq.tools.jdk import find_java
+from refmq.tools.tlc import find_tlc_jar
+from refmq.verify.spec.check import RunOptions
+from refmq.verify.spec.tlc import find_tlc
+from refmq.verify.spec.traces import TraceAnswer, read_event, validate_events
+from tests.store.helpers import SMALL, at, into, message, new_disk, run
+from tests.verify.spec.helpers import SPEC
+
+CONFIG = replace(SMALL, log_file_bytes=1024, flush_mode=FlushMode.SYNC, page_bytes=128)
+
+pytestmark = [
+    pytest.mark.jdk,
+    pytest.mark.skipif(find_java() is None or find_tlc_jar() is None, reason="needs Java and TLC"),
+]
+
+
+def life(disk: SimulatedDisk, events: list[Event], begin: int, config: StoreConfig = CONFIG) -> ReferenceStore:
+    """Some puts into two queues, some of them flushed and acknowledged, some dispatched."""
+    store = ReferenceStore(disk, config, emit=into(events))
+    run(store.start(at(begin)))
+    for number in range(begin, begin + 4):
+        body = b"m%d" % number * (1 + number % 3 * 30)
+        to_store = message(f"T{number % 2}", 0, body, keys=f"k{number}", unique=f"U{number}")
+        plan = store.plan_message(to_store, at(number))
+        assert isinstance(plan, AppendPlan)
+        assert store.append(plan) is PutStatus.PUT_OK
+        if number % 4 != 3:
+            run(store.flush())
+            assert ack_put_enabled(plan, store.flushed_to, None)
+            events += map(Event._make, ack_put_events(plan, PutStatus.PUT_OK))
+        store.dispatch(2)
+    return store
+
+
+def history() -> list[Event]:
+    """A clean stop, a process crash that leaves an unflushed record, a power loss, and a start after each."""
+    events: list[Event] = []
+    disk = new_disk(page_bytes=128)
+    run(life(disk, events, 0).stop(at(50)))
+    disk = disk.another_process()
+    life(disk, events, 100)
+    events.append(Event("ProcessCrash"))
+    disk = disk.after_process_crash()
+    life(disk, events, 200)
+    events.append(Event("PowerLoss"))
+    disk = disk.after_power_loss(harshest)
+    run(life(disk, events, 300).stop(at(350)))
+    return events
+
+
+def judge(events: list[Event]) -> TraceAnswer:
+    trace = [read_event(event._asdict(), "StoreRecovery") for event in events]
+    return validate_events(find_tlc(), SPEC, "StoreRecovery", trace, RunOptions(timeout_s=280))
+
+
+def test_a_trace_of_the_reference_store_is_a_behaviour_of_the_specification() -> None:
+    events = history()
+    actions = {event.action for event in events}
+    assert {"AppendMessage", "AckPut", "DispatchMessage", "RollFile", "TruncateLog", "StopStore"} <= actions
+    answer = judge(events)
+    assert answer.accepted, answer.reason
+    # One state for each event, and a few for steps that have none: the search does not branch.
+    assert answer.states < 2 * len(events)
+
+
+def first(events: list[Event], action: str) -> int:
+    return next(number for number, event in enumerate(events) if event.action == action)
+
+
+def ack_before_flush(events: list[Event]) -> int:
+    number = first(events, "FlushLog")
+    del events[number]
+    return first(events, "AckPut") + 1
+
+
+def wrong_queue_offset(events: list[Event]) -> int:
+    number = first(events, "AppendMessage")
+    events[number] = events[number]._replace(b=5)
+    return number + 1
+
+
+def wrong_end_of_scan(events: list[Event]) -> int:
+    number = len(events) - 1 - first(events[::-1], "ScanLog")
+    events[number] = events[number]._replace(b=0)  # durable records would be cut
+    return number + 1
+
+
+@pytest.mark.parametrize("doctor", [ack_before_flush, wrong_queue_offset, wrong_end_of_scan])
+def test_a_doctored_trace_is_rejected_at_the_event_that_does_not_fit(doctor: Callable[[list[Event]], int]) -> None:
+    events = history() if doctor is wrong_end_of_scan else history()[:20]
+    expected = doctor(events)
+    answer = judge(events)
+    assert not answer.accepted
+    assert answer.failed_at == expected, answer.reason
