@@ -335,8 +335,8 @@ SEEDED: Final = (
         "B82",
         "How many units a read looks at is counted in bytes.",
         "refmq.store.get",
-        "max(UNITS_LOOKED_AT_MIN, count_max)",
-        "max(UNITS_LOOKED_AT_MIN, count_max) // 20",
+        "max(parts.config.read_units_min, count_max)",
+        "max(parts.config.read_units_min, count_max) // 20",
     ),
     Seeded(
         "topic-is-a-path",
@@ -376,7 +376,7 @@ SEEDED: Final = (
         "",
         "Queues are flushed once in a minute only, however many pages are full.",
         "refmq.store.flush",
-        "if queue is None or (least_pages and queue.pages_to_flush(PAGE_BYTES) < least_pages):",
+        "if queue is None or (least_pages and queue.pages_to_flush(parts.config.flush_page_bytes) < least_pages):",
         "if queue is None or least_pages:",
     ),
     Seeded(

@@ -38,9 +38,9 @@ def test_a_sound_log_is_valid_to_its_end_over_all_files() -> None:
 
 
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=20), st.integers(200, 3000), st.booleans())
-def test_the_size_of_a_read_makes_no_difference(sizes: list[int], chunk_bytes: int, ipv6: bool) -> None:
+def test_the_size_of_a_read_makes_no_difference(sizes: list[int], piece_bytes: int, ipv6: bool) -> None:
     files, offsets = log_of(*sizes, born_host=IPV6 if ipv6 else BORN)
-    result = scan_log(files, 0, page_bytes=512, chunk_bytes=chunk_bytes)
+    result = scan_log(files, 0, page_bytes=512, piece_bytes=piece_bytes)
     assert (result.valid_to, result.records) == (offsets[-1], len(sizes))
 
 

@@ -26,9 +26,6 @@ from refmq.store.file_sequence import DirectoryNames, FileSequence
 
 LOG_DIRECTORY: Final = "commitlog"
 
-PAGE_BYTES: Final = 4096
-"""The page of the flush rules; a constant in Java as well."""
-
 _SIZE_AND_MAGIC = struct.Struct(">iI")
 _BLANK = struct.Struct(">iI")
 _HEAD = struct.Struct(">iI20xqi")  # size, magic, physical offset, sys flag
@@ -39,7 +36,10 @@ class CommitLog:
     """The files of the log, where it ends, and how much of it is durable."""
 
     def __init__(self, disk: Disk, names: DirectoryNames, config: StoreConfig) -> None:
-        self.files = FileSequence(disk, names, LOG_DIRECTORY, config.log_file_bytes, reserve=True)
+        self.files = FileSequence(
+            disk, names, LOG_DIRECTORY, config.log_file_bytes, reserve=True, piece_bytes=config.piece_bytes
+        )
+        self._flush_page_bytes = config.flush_page_bytes
         self._pool = config.uses_transient_pool
         self._uncommitted: list[tuple[int, bytes]] = []
         self._begun = b""
@@ -143,7 +143,8 @@ class CommitLog:
         """Hands the bytes in memory to the file. With `least_pages` only if so many pages have filled up."""
         if not self._pool or self._appended == self.files.wrote:
             return False
-        if least_pages and self._appended // PAGE_BYTES - self.files.wrote // PAGE_BYTES < least_pages:
+        page_bytes = self._flush_page_bytes
+        if least_pages and self._appended // page_bytes - self.files.wrote // page_bytes < least_pages:
             return False
         while self._uncommitted:
             position, data = self._uncommitted[0]
@@ -255,7 +256,7 @@ class CommitLog:
     # --- durability ------------------------------------------------------------------------------------------------
 
     def pages_to_flush(self) -> int:
-        return self.files.wrote // PAGE_BYTES - self.files.flushed // PAGE_BYTES
+        return self.files.wrote // self._flush_page_bytes - self.files.flushed // self._flush_page_bytes
 
     async def flush(self) -> PhysicalOffset:
         """Makes durable what is readable now. Raises `DiskFailed`, and then for ever."""

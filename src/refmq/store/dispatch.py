@@ -37,9 +37,6 @@ from refmq.store.delay import PROPERTY_DELAY, SCHEDULE_TOPIC, DelayLevels
 from refmq.store.parts import Parts
 from refmq.store.values import Dispatched
 
-READ_BYTES: Final = 256 * 1024
-"""Read of the log at once; a larger record is read alone."""
-
 PROPERTY_TAGS: Final = "TAGS"
 PROPERTY_KEYS: Final = "KEYS"
 PROPERTY_UNIQUE_KEY: Final = "UNIQ_KEY"
@@ -226,7 +223,7 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
     count = 0
     while count < count_max and parts.dispatched_to < bound:
         position = parts.dispatched_to
-        data = log.read_up_to(position, READ_BYTES, bound)
+        data = log.read_up_to(position, parts.config.piece_bytes, bound)
         at = 0
         while count < count_max and at + 8 <= len(data):
             size = int.from_bytes(data[at : at + 4], "big", signed=True)
@@ -254,7 +251,7 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
 def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]) -> bool:
     position = parts.dispatched_to
     size = int.from_bytes(parts.log.read_up_to(position, 4, bound), "big", signed=True)
-    data = parts.log.read_up_to(position, size, bound) if size > READ_BYTES else b""
+    data = parts.log.read_up_to(position, size, bound) if size > parts.config.piece_bytes else b""
     if not data or len(data) < size:
         return False
     record = read_record(data, 0, position, parts.delay)

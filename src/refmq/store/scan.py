@@ -31,11 +31,9 @@ from refmq.protocol.record import (
     TRANSACTION_PREPARED,
     decode_record,
 )
+from refmq.store.config import PIECE_BYTES_DEFAULT
 from refmq.store.consume_queue import is_storable_topic
 from refmq.store.file_sequence import FileSequence
-
-SCAN_CHUNK_BYTES: Final = 4 * 1024 * 1024
-"""Read at once. Larger than most records; a record that does not fit gets a piece of its own size."""
 
 HEADER_BYTES_MAX: Final = 88 + 24
 """What stands before the body of a record with two IPv6 hosts."""
@@ -68,7 +66,7 @@ def scan_log(
     *,
     page_bytes: int = 4096,
     check_crc: bool = True,
-    chunk_bytes: int = SCAN_CHUNK_BYTES,
+    piece_bytes: int = PIECE_BYTES_DEFAULT,
 ) -> ScanResult:
     """Reads from `scan_from`, which must be a record boundary, to the first position where no record is.
 
@@ -82,7 +80,7 @@ def scan_log(
     whole = {base for base in files.bases if files.file(base).size_bytes == files.file_bytes}
     while position - position % files.file_bytes in whole:
         base = position - position % files.file_bytes
-        data = _chunk(files, base, position, chunk_bytes)
+        data = _piece(files, base, position, piece_bytes)
         consumed, count, last = _scan_chunk(data, position, position - base, page_bytes, check_crc, topics)
         records += count
         if count:
@@ -118,9 +116,9 @@ def scan_log(
     return ScanResult(PhysicalOffset(position), records, last_store_ms, stopped_by)
 
 
-def _chunk(files: FileSequence, base: int, position: int, chunk_bytes: int) -> bytes:
+def _piece(files: FileSequence, base: int, position: int, piece_bytes: int) -> bytes:
     left = base + files.file_bytes - position
-    return files.read(position, min(chunk_bytes, left))
+    return files.read(position, min(piece_bytes, left))
 
 
 def _scan_chunk(
@@ -241,23 +239,25 @@ def check_slowly(
     return None
 
 
-def find_next_record(files: FileSequence, position: int, *, page_bytes: int = 4096) -> tuple[int, TimestampMs] | None:
+def find_next_record(
+    files: FileSequence, position: int, *, page_bytes: int = 4096, piece_bytes: int = PIECE_BYTES_DEFAULT
+) -> tuple[int, TimestampMs] | None:
     """The first good record behind `position`, with its store time: does anything follow the damage?"""
     for base in files.bases:
         if base + files.file_bytes <= position or files.file(base).size_bytes != files.file_bytes:
             continue
-        for at in _places_of_magic(files, base, max(base, position + 1)):
+        for at in _places_of_magic(files, base, max(base, position + 1), piece_bytes):
             if check_slowly(files, at, page_bytes=page_bytes) is None:
                 return at, _store_time(files, at)
     return None
 
 
-def _places_of_magic(files: FileSequence, base: int, start: int) -> Iterator[int]:
+def _places_of_magic(files: FileSequence, base: int, start: int, piece_bytes: int) -> Iterator[int]:
     """Positions in one file where a record could begin, by its magic."""
     end = base + min(files.file(base).data_end(), files.file_bytes)
     at = start
     while at < end:
-        data = files.read(at, min(SCAN_CHUNK_BYTES, end - at))
+        data = files.read(at, min(piece_bytes, end - at))
         found = data.find(_MAGIC_BYTES)
         while found >= 0:
             if at + found - 4 >= start:
