@@ -693,8 +693,8 @@ SEEDED_SERVICES: Final = (
         "crc-wrong",
         "",
         "A record has a wrong checksum.",
-        "refmq.store.append",
-        "        crc & 0x7FFF_FFFF,\n        properties,\n        size=size,\n        flag=message.flag,",
-        "        crc & 0x3FFF_FFFF,\n        properties,\n        size=size,\n        flag=message.flag,",
+        "refmq.protocol.record",
+        "            body_crc(record.body),\n            record.queue_id,",
+        "            body_crc(record.body) & 0x3FFF_FFFF,\n            record.queue_id,",
     ),
 )

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refmq.errors import CorruptRecord
 from refmq.model.ids import HostAddress, TimestampMs
 from refmq.store.commit_log import CommitLog
 from refmq.store.file_sequence import DirectoryNames, FileSequence
-from refmq.store.scan import check_slowly, find_next_record, scan_log
+from refmq.store.scan import check_record, find_next_record, scan_log
 from tests.store.helpers import BORN, SMALL, at, message, new_disk, put, started
 
 IPV6 = HostAddress(bytes(15) + b"\x01", 1)
@@ -38,9 +39,9 @@ def test_a_sound_log_is_valid_to_its_end_over_all_files() -> None:
 
 
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=20), st.integers(200, 3000), st.booleans())
-def test_the_size_of_a_read_makes_no_difference(sizes: list[int], chunk_bytes: int, ipv6: bool) -> None:
+def test_the_size_of_a_read_makes_no_difference(sizes: list[int], piece_bytes: int, ipv6: bool) -> None:
     files, offsets = log_of(*sizes, born_host=IPV6 if ipv6 else BORN)
-    result = scan_log(files, 0, page_bytes=512, chunk_bytes=chunk_bytes)
+    result = scan_log(files, 0, page_bytes=512, piece_bytes=piece_bytes)
     assert (result.valid_to, result.records) == (offsets[-1], len(sizes))
 
 
@@ -100,7 +101,8 @@ def test_a_page_that_was_lost_is_noticed_wherever_it_lies_in_the_record(page: in
     assert offsets[1] == 4096
     damage(files, start + page * 512 - start % 512, bytes(512))
     assert scan_log(files, 0, page_bytes=512).valid_to == start
-    assert check_slowly(files, start, page_bytes=512) is not None
+    with pytest.raises(CorruptRecord):
+        check_record(files.read(start, offsets[1] - start), 0, start, start, page_bytes=512)
 
 
 @given(st.data())

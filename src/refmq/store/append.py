@@ -9,29 +9,29 @@ all of that is refused here, because one malformed record makes everything after
 
 from __future__ import annotations
 
-import struct
+from collections.abc import Sequence
 from typing import Final
-from zlib import crc32
 
-from refmq.errors import DiskFailed, DiskFull, WireError
+from refmq.errors import DiskFailed, DiskFull, UsageError, WireError
 from refmq.model.fingerprint import message_fingerprint
-from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import (
     BLANK_HEADER_BYTES,
-    HEADERS,
     PROPERTIES_BYTES_MAX,
-    RECORD_MAGIC,
     SYS_FLAG_TRANSACTION,
     TOPIC_BYTES_MAX,
     TRANSACTION_COMMIT,
     TRANSACTION_NONE,
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
+    BatchedMessage,
+    Record,
     concatenate_properties,
     decode_batch,
-    host_flags,
+    encode_record,
     message_id,
+    record_bytes,
 )
 from refmq.store.consume_queue import is_storable_topic
 from refmq.store.delay import SCHEDULE_TOPIC, redirect
@@ -64,70 +64,24 @@ def closed_properties(properties: bytes) -> bytes:
 def plan_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
     """Where and how one message would be stored, or why it cannot be. Writes nothing."""
     topic, queue_id, properties = message.topic, message.queue_id, message.properties
+    if not _is_legal_topic(topic):
+        return PutStatus.MESSAGE_ILLEGAL
     transaction = message.sys_flag & SYS_FLAG_TRANSACTION
     if message.delay_level > 0 and parts.delay.level_max and transaction in (TRANSACTION_NONE, TRANSACTION_COMMIT):
-        if _topic_bytes(topic) is None:
-            return PutStatus.MESSAGE_ILLEGAL
         queue_id, properties = redirect(parts.delay, message.delay_level, topic, queue_id, properties)
         topic = SCHEDULE_TOPIC
-    topic_bytes = _topic_bytes(topic)
-    if topic_bytes is None:
-        return PutStatus.MESSAGE_ILLEGAL
     properties = closed_properties(properties)
     if len(properties) > PROPERTIES_BYTES_MAX:
         return PutStatus.PROPERTIES_SIZE_EXCEEDED
     if len(message.body) > parts.config.message_bytes_max or queue_id < 0:
         return PutStatus.MESSAGE_ILLEGAL
-    born, store = message.born_host, message.store_host
-    size = HEADERS[born.is_ipv6, store.is_ipv6].size + len(message.body) + 3 + len(topic_bytes) + len(properties)
-    if not _fits_a_file(parts, size):
-        return PutStatus.MESSAGE_ILLEGAL
-    physical_offset = _place_for(parts, size)
-    is_queued = transaction not in _NO_QUEUE_OFFSET
-    queue_offset = QueueOffset(parts.queue_offsets.get((topic, queue_id), 0) if is_queued else 0)
-    store_ms = store_time(parts, now_ms)
-    crc = crc32(message.body)
-    data = _encode(
-        topic_bytes,
-        queue_id,
-        message.body,
-        crc & 0x7FFF_FFFF,
-        properties,
-        size=size,
-        flag=message.flag,
-        sys_flag=message.sys_flag,
-        queue_offset=queue_offset,
-        physical_offset=physical_offset,
-        born_ms=message.born_timestamp_ms,
-        born=born,
-        store_ms=store_ms,
-        store=store,
-        reconsume_times=message.reconsume_times,
-        prepared_offset=message.prepared_transaction_offset,
-    )
-    if data is None:
-        return PutStatus.MESSAGE_ILLEGAL
-    fingerprint = crc32(unique_key(properties)) << 31 | crc & 0x7FFF_FFFF
-    return AppendPlan(
-        physical_offset,
-        data,
-        topic,
-        queue_id,
-        queue_offset,
-        1,
-        size,
-        PhysicalOffset(physical_offset + size),
-        store_ms,
-        message_id(store, physical_offset),
-        (Place(physical_offset, queue_offset, fingerprint, size),),
-        is_queued,
-    )
+    content = (BatchedMessage(message.flag, message.body, properties),)
+    return _plan(parts, message, topic, queue_id, content, now_ms, message.prepared_transaction_offset)
 
 
 def plan_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
     """Where and how all messages of a batch would be stored, in one file and one write. Writes nothing."""
-    topic_bytes = _topic_bytes(batch.topic)
-    if topic_bytes is None or batch.queue_id < 0 or batch.delay_level > 0:
+    if not _is_legal_topic(batch.topic) or batch.queue_id < 0 or batch.delay_level > 0:
         return PutStatus.MESSAGE_ILLEGAL
     if len(batch.messages) > parts.config.message_bytes_max:
         return PutStatus.MESSAGE_ILLEGAL
@@ -139,60 +93,79 @@ def plan_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> Append
         return PutStatus.MESSAGE_ILLEGAL
     if not messages:
         return PutStatus.MESSAGE_ILLEGAL
-    header_bytes = HEADERS[batch.born_host.is_ipv6, batch.store_host.is_ipv6].size
-    prepared = []
-    total = 0
+    content = []
     for message in messages:
         properties = closed_properties(concatenate_properties(message.properties, batch.properties))
         if len(properties) > PROPERTIES_BYTES_MAX:
             return PutStatus.PROPERTIES_SIZE_EXCEEDED
-        size = header_bytes + len(message.body) + 3 + len(topic_bytes) + len(properties)
-        prepared.append((message, properties, size))
-        total += size
-    if not _fits_a_file(parts, total):
+        content.append(BatchedMessage(message.flag, message.body, properties))
+    return _plan(parts, batch, batch.topic, batch.queue_id, content, now_ms)
+
+
+def _plan(
+    parts: Parts,
+    sent: MessageToStore | BatchToStore,
+    topic: str,
+    queue_id: int,
+    messages: Sequence[BatchedMessage],
+    now_ms: TimestampMs,
+    prepared_transaction_offset: int = 0,
+) -> AppendPlan | PutStatus:
+    """The plan for messages that are legal, in a queue that may not be the one they were sent to."""
+    assert messages
+    assert queue_id >= 0
+    topic_bytes = len(topic.encode())
+    sizes = [
+        record_bytes(sent.born_host, sent.store_host, len(message.body) + topic_bytes + len(message.properties))
+        for message in messages
+    ]
+    size_bytes = sum(sizes)
+    if not _fits_a_file(parts, size_bytes):
         return PutStatus.MESSAGE_ILLEGAL
-    start = physical_offset = _place_for(parts, total)
-    first = QueueOffset(parts.queue_offsets.get((batch.topic, batch.queue_id), 0))
+    start = physical_offset = _place_for(parts, size_bytes)
+    is_queued = sent.sys_flag & SYS_FLAG_TRANSACTION not in _NO_QUEUE_OFFSET
+    first = queue_offset = QueueOffset(parts.queue_offsets.get((topic, queue_id), 0) if is_queued else 0)
     store_ms = store_time(parts, now_ms)
     records, ids, places = [], [], []
-    for queue_offset, (message, properties, size) in enumerate(prepared, first):
-        data = _encode(
-            topic_bytes,
-            batch.queue_id,
+    for message, size in zip(messages, sizes, strict=True):
+        record = Record(
+            topic,
+            queue_id,
+            queue_offset,
+            physical_offset,
+            message.flag,
+            sent.sys_flag,
+            sent.born_timestamp_ms,
+            sent.born_host,
+            store_ms,
+            sent.store_host,
+            sent.reconsume_times,
+            prepared_transaction_offset,
             message.body,
-            crc32(message.body) & 0x7FFF_FFFF,
-            properties,
-            size=size,
-            flag=message.flag,
-            sys_flag=batch.sys_flag,
-            queue_offset=queue_offset,
-            physical_offset=physical_offset,
-            born_ms=batch.born_timestamp_ms,
-            born=batch.born_host,
-            store_ms=store_ms,
-            store=batch.store_host,
-            reconsume_times=batch.reconsume_times,
-            prepared_offset=0,
+            message.properties,
         )
-        if data is None:
+        try:
+            records.append(encode_record(record))
+        except UsageError:  # a number that does not fit its field
             return PutStatus.MESSAGE_ILLEGAL
-        records.append(data)
-        ids.append(message_id(batch.store_host, physical_offset))
-        fingerprint = message_fingerprint(unique_key(properties), message.body)
-        places.append(Place(physical_offset, QueueOffset(queue_offset), fingerprint, size))
+        ids.append(message_id(sent.store_host, physical_offset))
+        fingerprint = message_fingerprint(unique_key(message.properties), message.body)
+        places.append(Place(physical_offset, queue_offset, fingerprint, size))
         physical_offset = PhysicalOffset(physical_offset + size)
+        queue_offset = QueueOffset(queue_offset + 1)
     return AppendPlan(
-        start,
-        b"".join(records),
-        batch.topic,
-        batch.queue_id,
-        first,
-        len(prepared),
-        total,
-        physical_offset,
-        store_ms,
-        ",".join(ids),
-        tuple(places),
+        physical_offset=start,
+        data=b"".join(records),
+        topic=topic,
+        queue_id=queue_id,
+        queue_offset=first,
+        count=len(messages),
+        size_bytes=size_bytes,
+        durable_at=physical_offset,
+        store_timestamp_ms=store_ms,
+        message_id=",".join(ids),
+        places=tuple(places),
+        is_queued=is_queued,
     )
 
 
@@ -202,6 +175,8 @@ def append_message(parts: Parts, plan: AppendPlan) -> PutStatus:
     next_offset = parts.queue_offsets.get(key, 0)
     assert plan.physical_offset == _place_for(parts, plan.size_bytes), "the plan is for another end of the log"
     assert not plan.is_queued or plan.queue_offset == next_offset, "the plan is for another end of the queue"
+    assert len(plan.data) == plan.size_bytes == plan.durable_at - plan.physical_offset
+    assert len(plan.places) == plan.count
     if not parts.log.has_room(plan.size_bytes) and not roll_file(parts):
         return PutStatus.CREATE_MAPEDFILE_FAILED
     parts.log.append(plan.data, plan.store_timestamp_ms)
@@ -242,55 +217,10 @@ def _place_for(parts: Parts, size: int) -> PhysicalOffset:
     return parts.log.wrote if parts.log.has_room(size) else PhysicalOffset(parts.log.files.limit)
 
 
-def _topic_bytes(topic: str) -> bytes | None:
-    """The topic as a record holds it; None if it cannot."""
+def _is_legal_topic(topic: str) -> bool:
+    """Whether a record can hold the topic, and a directory be called so."""
     try:
         encoded = topic.encode()
     except UnicodeEncodeError:
-        return None
-    return encoded if len(encoded) <= TOPIC_BYTES_MAX and is_storable_topic(topic) else None
-
-
-def _encode(
-    topic: bytes,
-    queue_id: int,
-    body: bytes,
-    crc: int,
-    properties: bytes,
-    *,
-    size: int,
-    flag: int,
-    sys_flag: int,
-    queue_offset: int,
-    physical_offset: int,
-    born_ms: int,
-    born: HostAddress,
-    store_ms: int,
-    store: HostAddress,
-    reconsume_times: int,
-    prepared_offset: int,
-) -> bytes | None:
-    """The bytes of a record; None if a number does not fit its field."""
-    try:
-        header = HEADERS[born.is_ipv6, store.is_ipv6].pack(
-            size,
-            RECORD_MAGIC,
-            crc,
-            queue_id,
-            flag,
-            queue_offset,
-            physical_offset,
-            host_flags(sys_flag, born, store),
-            born_ms,
-            born.ip,
-            born.port,
-            store_ms,
-            store.ip,
-            store.port,
-            reconsume_times,
-            prepared_offset,
-            len(body),
-        )
-    except struct.error:
-        return None
-    return b"%b%b%c%b%b%b" % (header, body, len(topic), topic, len(properties).to_bytes(2, "big"), properties)
+        return False
+    return len(encoded) <= TOPIC_BYTES_MAX and is_storable_topic(topic)

@@ -14,32 +14,34 @@ bargain of that mode.
 
 from __future__ import annotations
 
-import struct
 from typing import Final
 
-from refmq.errors import UsageError
+from refmq.errors import CorruptRecord, UsageError
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
-from refmq.protocol.record import BLANK_HEADER_BYTES, BLANK_MAGIC, RECORD_BYTES_MIN, RECORD_MAGIC, RECORD_MAGIC_V2
+from refmq.protocol.record import (
+    BLANK_HEADER_BYTES,
+    BLANK_MAGIC,
+    HEADER_BYTES_MAX,
+    RecordHeader,
+    encode_blank,
+    read_header,
+    read_size_and_magic,
+)
 from refmq.store.config import StoreConfig
 from refmq.store.file_sequence import DirectoryNames, FileSequence
 
 LOG_DIRECTORY: Final = "commitlog"
-
-PAGE_BYTES: Final = 4096
-"""The page of the flush rules; a constant in Java as well."""
-
-_SIZE_AND_MAGIC = struct.Struct(">iI")
-_BLANK = struct.Struct(">iI")
-_HEAD = struct.Struct(">iI20xqi")  # size, magic, physical offset, sys flag
-_INT64 = struct.Struct(">q")
 
 
 class CommitLog:
     """The files of the log, where it ends, and how much of it is durable."""
 
     def __init__(self, disk: Disk, names: DirectoryNames, config: StoreConfig) -> None:
-        self.files = FileSequence(disk, names, LOG_DIRECTORY, config.log_file_bytes, reserve=True)
+        self.files = FileSequence(
+            disk, names, LOG_DIRECTORY, config.log_file_bytes, reserve=True, piece_bytes=config.piece_bytes
+        )
+        self._flush_page_bytes = config.flush_page_bytes
         self._pool = config.uses_transient_pool
         self._uncommitted: list[tuple[int, bytes]] = []
         self._begun = b""
@@ -107,7 +109,7 @@ class CommitLog:
         self.files.prepare_file(self.files.limit)
         if self.room:
             at, room = self.wrote, self.room
-            self._write(_BLANK.pack(room, BLANK_MAGIC))
+            self._write(encode_blank(room))
             self._move_to(at + room)
         position = self.wrote
         # The next file begins the committed part as well: what is still in memory has to be written first.
@@ -143,7 +145,8 @@ class CommitLog:
         """Hands the bytes in memory to the file. With `least_pages` only if so many pages have filled up."""
         if not self._pool or self._appended == self.files.wrote:
             return False
-        if least_pages and self._appended // PAGE_BYTES - self.files.wrote // PAGE_BYTES < least_pages:
+        page_bytes = self._flush_page_bytes
+        if least_pages and self._appended // page_bytes - self.files.wrote // page_bytes < least_pages:
             return False
         while self._uncommitted:
             position, data = self._uncommitted[0]
@@ -190,9 +193,9 @@ class CommitLog:
         """How long the record will be that begins there; a blank one ends with its file. What is no record is passed on
         as it is."""
         room = self.files.room - at
-        if len(self._begun) - at < _SIZE_AND_MAGIC.size:
-            return min(_SIZE_AND_MAGIC.size, room)
-        size, magic = _SIZE_AND_MAGIC.unpack_from(self._begun, at)
+        if len(self._begun) - at < BLANK_HEADER_BYTES:
+            return min(BLANK_HEADER_BYTES, room)
+        size, magic = read_size_and_magic(self._begun, at)
         if magic == BLANK_MAGIC:
             return room
         return size if 0 < size <= room else len(self._begun) - at
@@ -219,43 +222,26 @@ class CommitLog:
         return self.files.read(position, min(length_max, limit - position))
 
     def record_at(self, position: int) -> bytes | None:
-        """The record that begins there; None when no record does."""
-        head = self.read(position, 40)
-        if head is None:
-            return None
-        size, magic, physical_offset, _ = _HEAD.unpack_from(head)
-        if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2) or physical_offset != position or size < RECORD_BYTES_MIN:
-            return None
-        return self.read(position, size)
+        """The record that starts there; None when no record does."""
+        header = _header_of(self.read_up_to(position, HEADER_BYTES_MAX), position)
+        return None if header is None else self.read(position, header.size_bytes)
 
     def record(self, position: int, size: int) -> bytes | None:
         """The record that a queue unit names; None when it is not (or no longer) there."""
-        if size < RECORD_BYTES_MIN:
-            return None
         data = self.read(position, size)
-        if data is None:
-            return None
-        found_size, magic, physical_offset, _ = _HEAD.unpack_from(data)
-        if found_size != size or magic not in (RECORD_MAGIC, RECORD_MAGIC_V2) or physical_offset != position:
-            return None
-        return data
+        header = None if data is None else _header_of(data, position)
+        return data if header is not None and header.size_bytes == size else None
 
     def store_time(self, position: int, size: int) -> TimestampMs:
         """The store time of a record; -1 when it is not there."""
-        if size < RECORD_BYTES_MIN:
-            return TimestampMs(-1)
-        head = self.read(position, min(size, 76))
-        if head is None:
-            return TimestampMs(-1)
-        _, magic, physical_offset, sys_flag = _HEAD.unpack_from(head)
-        if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2) or physical_offset != position:
-            return TimestampMs(-1)
-        return TimestampMs(_INT64.unpack_from(head, 68 if sys_flag & 0x10 else 56)[0])
+        data = self.read(position, min(size, HEADER_BYTES_MAX))
+        header = None if data is None else _header_of(data, position)
+        return TimestampMs(-1 if header is None else header.store_timestamp_ms)
 
     # --- durability ------------------------------------------------------------------------------------------------
 
     def pages_to_flush(self) -> int:
-        return self.files.wrote // PAGE_BYTES - self.files.flushed // PAGE_BYTES
+        return self.files.wrote // self._flush_page_bytes - self.files.flushed // self._flush_page_bytes
 
     async def flush(self) -> PhysicalOffset:
         """Makes durable what is readable now. Raises `DiskFailed`, and then for ever."""
@@ -263,3 +249,12 @@ class CommitLog:
         await self.files.flush(target)
         self.flushed_store_ms = max(self.flushed_store_ms, store_ms)
         return self.flushed
+
+
+def _header_of(data: bytes, position: int) -> RecordHeader | None:
+    """The header of a record that starts with `data` and stands at `position`; None when it is no such record."""
+    try:
+        header = read_header(data, base=position)
+    except CorruptRecord:
+        return None
+    return header if header.physical_offset == position else None

@@ -16,6 +16,8 @@ MIB: Final = 1024 * 1024
 
 QUEUE_UNIT_BYTES: Final = 20
 
+PIECE_BYTES_DEFAULT: Final = 64 * 1024
+
 FILE_BYTES_MAX: Final = 2**31 - 1
 """Java addresses inside a file with signed 32-bit numbers."""
 
@@ -54,10 +56,15 @@ class StoreConfig:
     index_entries: int = 20_000_000  # maxIndexNum
     page_bytes: int = 4096
     """What a disk writes as one piece: recovery looks for pages that were lost. A power of two."""
+    piece_bytes: int = PIECE_BYTES_DEFAULT
+    """How much of a file is read, zeroed or filled at once where the whole would not fit memory. Only speed depends on
+    it; a record that is larger is read alone."""
 
     # --- limits ------------------------------------------------------------------------------------------------
     message_bytes_max: int = 4 * MIB  # maxMessageSize
     query_count_max: int = 64  # maxMsgsNumBatch
+    read_units_min: int = 800  # maxFilterMessageCount, a constant in Java: 16,000 bytes
+    """How many units one read looks at, if it asks for fewer messages: a filter may pass over that many."""
     memory_transfer_bytes_max: int = 256 * 1024  # maxTransferBytesOnMessageInMemory
     memory_transfer_count_max: int = 32  # maxTransferCountOnMessageInMemory
     disk_transfer_bytes_max: int = 64 * 1024  # maxTransferBytesOnMessageInDisk
@@ -67,6 +74,8 @@ class StoreConfig:
 
     # --- flush -------------------------------------------------------------------------------------------------
     flush_mode: FlushMode = FlushMode.ASYNC  # flushDiskType
+    flush_page_bytes: int = 4096  # MappedFile.OS_PAGE_SIZE
+    """The page of the rules that flush by full pages."""
     log_flush_interval_ms: int = 500  # flushIntervalCommitLog
     log_flush_pages: int = 4  # flushCommitLogLeastPages
     log_flush_thorough_ms: int = 10_000  # flushCommitLogThoroughInterval
@@ -113,6 +122,9 @@ class StoreConfig:
         too_large = "index_slots and index_entries make an index file of more than 2^31-1 bytes"
         _require(self.index_file_bytes <= FILE_BYTES_MAX, too_large)
         _require(self.page_bytes > 0 and self.page_bytes & self.page_bytes - 1 == 0, "page_bytes must be a power of 2")
+        _require(self.piece_bytes >= QUEUE_UNIT_BYTES, f"piece_bytes must be at least {QUEUE_UNIT_BYTES}")
+        _require(self.flush_page_bytes >= 1, "flush_page_bytes must be at least 1")
+        _require(self.read_units_min >= 1, "read_units_min must be at least 1")
         _require(self.message_bytes_max >= 10, "message_bytes_max must be at least 10")
         if self.queue_file_bytes % QUEUE_UNIT_BYTES:
             rounded = -(-self.queue_file_bytes // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES  # up, as Java does

@@ -33,12 +33,6 @@ SIZE_BYTES: Final = 4
 BLANK_SIZE: Final = 0x7FFF_FFFF
 BLANK_UNIT: Final = UNIT.pack(0, BLANK_SIZE, 0)
 
-READ_UNITS: Final = 3276
-"""Units read at once when a queue is scanned: 64 KiB."""
-
-FILL_UNITS: Final = 50_000
-"""Blank units written at once: 1 MB."""
-
 
 def is_storable_topic(topic: str) -> bool:
     """Whether a topic can be the name of a directory. The broker's rule is stricter; this one protects the disk."""
@@ -52,7 +46,10 @@ class ConsumeQueue:
         self.topic = topic
         self.queue_id = queue_id
         directory = f"{QUEUE_DIRECTORY}/{topic}/{queue_id}"
-        self.files = FileSequence(disk, names, directory, config.queue_file_bytes, reserve=False)
+        self.files = FileSequence(
+            disk, names, directory, config.queue_file_bytes, reserve=False, piece_bytes=config.piece_bytes
+        )
+        self._units_at_once = config.piece_bytes // QUEUE_UNIT_BYTES
         self.ext = ConsumeQueueExt(disk, names, topic, queue_id, config) if config.ext_enabled else None
         self.min_offset = QueueOffset(0)
         self._log_min = PhysicalOffset(0)
@@ -149,7 +146,7 @@ class ConsumeQueue:
         while self.end < queue_offset:
             if not self.files.room:
                 self.files.add_file(self.files.limit)
-            count = min(queue_offset - self.end, self.files.room // QUEUE_UNIT_BYTES, FILL_UNITS)
+            count = min(queue_offset - self.end, self.files.room // QUEUE_UNIT_BYTES, self._units_at_once)
             self.files.append(BLANK_UNIT * count)
         if not self.min_offset:
             self.min_offset = QueueOffset(queue_offset)
@@ -183,9 +180,10 @@ class ConsumeQueue:
         start = next((base for base in reversed(usable[1:]) if self._begins_below(base, durable_to)), usable[0])
         end = start // QUEUE_UNIT_BYTES
         previous = -1
+        piece_bytes = self._units_at_once * QUEUE_UNIT_BYTES
         for base in usable[usable.index(start) :]:
-            for at in range(base, base + self.files.file_bytes, READ_UNITS * QUEUE_UNIT_BYTES):
-                length = min(READ_UNITS * QUEUE_UNIT_BYTES, base + self.files.file_bytes - at)
+            for at in range(base, base + self.files.file_bytes, piece_bytes):
+                length = min(piece_bytes, base + self.files.file_bytes - at)
                 number = at // QUEUE_UNIT_BYTES
                 for physical_offset, size, _ in UNIT.iter_unpack(self.files.read(at, length)):
                     number += 1

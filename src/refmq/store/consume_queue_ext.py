@@ -62,7 +62,9 @@ class ConsumeQueueExt:
 
     def __init__(self, disk: Disk, names: DirectoryNames, topic: str, queue_id: int, config: StoreConfig) -> None:
         directory = f"{EXT_DIRECTORY}/{topic}/{queue_id}"
-        self.files = FileSequence(disk, names, directory, config.ext_file_bytes, reserve=False)
+        self.files = FileSequence(
+            disk, names, directory, config.ext_file_bytes, reserve=False, piece_bytes=config.piece_bytes
+        )
 
     def load(self) -> None:
         self.files.load()

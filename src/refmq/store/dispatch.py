@@ -10,25 +10,27 @@ Dispatching is idempotent, so a recovery may begin at any record before the firs
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, replace
 from typing import Final
 
 from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.record import (
+    BLANK_HEADER_BYTES,
     BLANK_MAGIC,
     KEY_SEPARATOR,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_OFFSET_AT,
     RECORD_BYTES_MIN,
-    RECORD_MAGIC,
-    SYS_FLAG_BORN_IPV6,
-    SYS_FLAG_STORE_IPV6,
     SYS_FLAG_TRANSACTION,
     TRANSACTION_COMMIT,
     TRANSACTION_NONE,
     TRANSACTION_ROLLBACK,
     decode_properties,
-    decode_record,
+    decode_topic,
+    find_parts,
+    read_header,
+    read_size_and_magic,
     string_hash,
 )
 from refmq.store.config import OnDamage
@@ -37,17 +39,10 @@ from refmq.store.delay import PROPERTY_DELAY, SCHEDULE_TOPIC, DelayLevels
 from refmq.store.parts import Parts
 from refmq.store.values import Dispatched
 
-READ_BYTES: Final = 256 * 1024
-"""Read of the log at once; a larger record is read alone."""
-
 PROPERTY_TAGS: Final = "TAGS"
 PROPERTY_KEYS: Final = "KEYS"
 PROPERTY_UNIQUE_KEY: Final = "UNIQ_KEY"
 
-# total size, magic, queue id, queue offset, physical offset, sys flag
-_HEAD = struct.Struct(">iI4xi4xqqi")
-_INT64 = struct.Struct(">q")
-_INT32 = struct.Struct(">i")
 _QUEUED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 
@@ -69,67 +64,27 @@ class RecordToDispatch:
 
 def read_record(data: bytes, at: int, position: int, delay: DelayLevels) -> RecordToDispatch:
     """The record at `data[at]`, which is whole and stands at `position` of the log. Raises `CorruptRecord`."""
-    size, magic, queue_id, queue_offset, physical_offset, sys_flag = _HEAD.unpack_from(data, at)
-    if magic != RECORD_MAGIC or physical_offset != position:
-        return _read_slowly(data, at, position, delay)
-    born = 20 if sys_flag & SYS_FLAG_BORN_IPV6 else 8
-    hosts = born + (20 if sys_flag & SYS_FLAG_STORE_IPV6 else 8)
-    if size < RECORD_BYTES_MIN - 16 + hosts:
-        return _read_slowly(data, at, position, delay)
-    (store_ms,) = _INT64.unpack_from(data, at + 48 + born)
-    (body_length,) = _INT32.unpack_from(data, at + 68 + hosts)
-    topic_at = at + 72 + hosts + body_length
-    if body_length < 0 or topic_at + 3 > at + size:
-        return _read_slowly(data, at, position, delay)
-    properties_at = topic_at + 1 + data[topic_at] + 2
-    properties = data[properties_at : at + size]
-    if int.from_bytes(data[properties_at - 2 : properties_at], "big", signed=True) != len(properties):
-        return _read_slowly(data, at, position, delay)
-    try:
-        topic = data[topic_at + 1 : properties_at - 2].decode()
-    except UnicodeDecodeError:
-        return _read_slowly(data, at, position, delay)
-    return _with_properties(
-        topic, queue_id, queue_offset, position, size, sys_flag & SYS_FLAG_TRANSACTION, store_ms, properties, delay
-    )
-
-
-def _read_slowly(data: bytes, at: int, position: int, delay: DelayLevels) -> RecordToDispatch:
-    """For records of 5.x, and for the error that says what is wrong."""
-    record = decode_record(data, at, base=position - at, check_crc=False)
-    if record.physical_offset != position:
-        raise CorruptRecord("physical offset", position + 28, position, record.physical_offset)
-    return _with_properties(
-        record.topic,
-        record.queue_id,
-        record.queue_offset,
-        position,
-        int.from_bytes(data[at : at + 4], "big"),
-        record.transaction_type,
-        record.store_timestamp_ms,
-        record.properties,
-        delay,
-    )
-
-
-def _with_properties(
-    topic: str,
-    queue_id: int,
-    queue_offset: int,
-    position: int,
-    size: int,
-    transaction: int,
-    store_ms: int,
-    properties: bytes,
-    delay: DelayLevels,
-) -> RecordToDispatch:
-    found = decode_properties(properties)
-    keys = tuple(key for key in found.get(PROPERTY_KEYS, "").split(KEY_SEPARATOR) if key)
-    unique = found.get(PROPERTY_UNIQUE_KEY)
-    tags_code = tags_code_of(topic, found, store_ms, delay)
-    all_keys = (unique, *keys) if unique else keys
+    base = position - at
+    header = read_header(data, at, base=base)
+    if header.physical_offset != position:
+        raise CorruptRecord("physical offset", position + PHYSICAL_OFFSET_AT, position, header.physical_offset)
+    parts = find_parts(data, at, header, base=base)
+    topic = decode_topic(data, parts, base=base)
+    wire = data[parts.properties_at : parts.end]
+    properties = decode_properties(wire)
+    keys = tuple(key for key in properties.get(PROPERTY_KEYS, "").split(KEY_SEPARATOR) if key)
+    unique = properties.get(PROPERTY_UNIQUE_KEY)
     return RecordToDispatch(
-        topic, queue_id, queue_offset, position, size, transaction, store_ms, properties, tags_code, all_keys
+        topic=topic,
+        queue_id=header.queue_id,
+        queue_offset=header.queue_offset,
+        physical_offset=position,
+        size=header.size_bytes,
+        transaction=header.sys_flag & SYS_FLAG_TRANSACTION,
+        store_ms=header.store_timestamp_ms,
+        properties=wire,
+        tags_code=tags_code_of(topic, properties, header.store_timestamp_ms, delay),
+        keys=(unique, *keys) if unique else keys,
     )
 
 
@@ -210,7 +165,9 @@ def _with_possible_offset(parts: Parts, record: RecordToDispatch) -> RecordToDis
         return record
     if parts.config.on_damage is OnDamage.CUT:
         return replace(record, queue_offset=int(queue.end))
-    raise CorruptRecord("queue offset", record.physical_offset + 20, f"at most {possible}", record.queue_offset)
+    raise CorruptRecord(
+        "queue offset", record.physical_offset + QUEUE_OFFSET_AT, f"at most {possible}", record.queue_offset
+    )
 
 
 def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple[Dispatched, ...]:
@@ -227,11 +184,11 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
     count = 0
     while count < count_max and parts.dispatched_to < bound:
         position = parts.dispatched_to
-        data = log.read_up_to(position, READ_BYTES, bound)
+        data = log.read_up_to(position, parts.config.piece_bytes, bound)
         at = 0
-        while count < count_max and at + 8 <= len(data):
-            size = int.from_bytes(data[at : at + 4], "big", signed=True)
-            if int.from_bytes(data[at + 4 : at + 8], "big") == BLANK_MAGIC:
+        while count < count_max and at + BLANK_HEADER_BYTES <= len(data):
+            size, magic = read_size_and_magic(data, at)
+            if magic == BLANK_MAGIC:
                 parts.dispatched_to = PhysicalOffset(log.next_file(position))
                 break
             if size < RECORD_BYTES_MIN:
@@ -254,8 +211,9 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
 
 def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]) -> bool:
     position = parts.dispatched_to
-    size = int.from_bytes(parts.log.read_up_to(position, 4, bound), "big", signed=True)
-    data = parts.log.read_up_to(position, size, bound) if size > READ_BYTES else b""
+    head = parts.log.read_up_to(position, BLANK_HEADER_BYTES, bound)
+    size = read_size_and_magic(head)[0] if len(head) == BLANK_HEADER_BYTES else 0
+    data = parts.log.read_up_to(position, size, bound) if size > parts.config.piece_bytes else b""
     if not data or len(data) < size:
         return False
     record = read_record(data, 0, position, parts.delay)
@@ -275,8 +233,8 @@ def take_over_offsets(parts: Parts) -> PhysicalOffset:
     log = parts.log
     position = int(max(parts.dispatched_to, log.log_min))
     while position < log.readable:
-        head = log.read_up_to(position, 8)
-        if len(head) == 8 and int.from_bytes(head[4:], "big") == BLANK_MAGIC:
+        head = log.read_up_to(position, BLANK_HEADER_BYTES)
+        if len(head) == BLANK_HEADER_BYTES and read_size_and_magic(head)[1] == BLANK_MAGIC:
             position = log.next_file(position)
             continue
         data = log.record_at(position)

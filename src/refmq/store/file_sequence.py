@@ -18,12 +18,10 @@ from typing import Final
 from refmq.errors import StrayFile
 from refmq.model.disk import Disk, DiskFile
 from refmq.model.ids import TimestampMs
+from refmq.store.config import PIECE_BYTES_DEFAULT
 
 CREATING: Final = "creating.tmp"
 """The name of a file that is being made, in the root of the store. What a crash leaves there is removed at start."""
-
-ZERO_CHUNK_BYTES: Final = 1024 * 1024
-"""Zeroing reads and writes in pieces of this size."""
 
 NAME_DIGITS: Final = 20
 
@@ -101,12 +99,22 @@ def create_file(
 class FileSequence:
     """One run of bytes in files. Positions are bytes from its start; `base` is the first position of a file."""
 
-    def __init__(self, disk: Disk, names: DirectoryNames, directory: str, file_bytes: int, *, reserve: bool) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        names: DirectoryNames,
+        directory: str,
+        file_bytes: int,
+        *,
+        reserve: bool,
+        piece_bytes: int = PIECE_BYTES_DEFAULT,
+    ) -> None:
         self._disk = disk
         self._names = names
         self.directory = directory
         self.file_bytes = file_bytes
         self._reserve = reserve
+        self._piece_bytes = piece_bytes
         self.bases: list[int] = []
         self._files: dict[int, DiskFile] = {}
         self.wrote = 0
@@ -230,7 +238,7 @@ class FileSequence:
         at = position - base
         found = 0
         while at < end:
-            chunk = file.read(at, min(ZERO_CHUNK_BYTES, end - at))
+            chunk = file.read(at, min(self._piece_bytes, end - at))
             used = chunk.rstrip(b"\0")
             if used:
                 skipped = len(used) - len(used.lstrip(b"\0"))

@@ -19,7 +19,6 @@ from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.store.checkpoint import Checkpoint, Durable
 from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
-from refmq.store.commit_log import PAGE_BYTES
 from refmq.store.config import StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.index_file import IndexEnd
@@ -91,7 +90,7 @@ async def flush_queues(parts: Parts, least_pages: int) -> None:
     """Makes the queues durable in which so many pages are full; all of them for 0."""
     for key in sorted(parts.dirty_queues):
         queue = parts.queues.get(key)
-        if queue is None or (least_pages and queue.pages_to_flush(PAGE_BYTES) < least_pages):
+        if queue is None or (least_pages and queue.pages_to_flush(parts.config.flush_page_bytes) < least_pages):
             continue
         await flush_queue(parts, queue)
 

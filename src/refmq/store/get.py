@@ -9,8 +9,6 @@ How much one read gives (4.9.8, DefaultMessageStore):
 
 from __future__ import annotations
 
-from typing import Final
-
 from refmq.filter.message_filter import MessageFilter
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
@@ -22,9 +20,6 @@ from refmq.store.consume_queue_ext import ExtUnit, is_ext_address
 from refmq.store.dispatch import PROPERTY_KEYS, PROPERTY_UNIQUE_KEY
 from refmq.store.parts import Parts
 from refmq.store.values import GetResult, GetStatus, QueryResult, QueueUnit
-
-UNITS_LOOKED_AT_MIN: Final = 800
-"""16,000 bytes of units; Java's `maxFilterMessageCount`."""
 
 
 def get_message(
@@ -48,7 +43,7 @@ def get_message(
         return nothing(GetStatus.OFFSET_OVERFLOW_ONE, queue_offset)
     if queue_offset > high:
         return nothing(GetStatus.OFFSET_OVERFLOW_BADLY, high)
-    units = queue.read_units(queue_offset, max(UNITS_LOOKED_AT_MIN, count_max))
+    units = queue.read_units(queue_offset, max(parts.config.read_units_min, count_max))
     if not units:
         per_file = queue.units_per_file
         return nothing(GetStatus.OFFSET_FOUND_NULL, queue_offset + per_file - queue_offset % per_file)

@@ -72,7 +72,7 @@ class Index:
 
     def _open(self, name: str) -> IndexFile:
         file = self._disk.open(f"{INDEX_DIRECTORY}/{name}")
-        return IndexFile(name, file, self._config.index_slots, self._config.index_entries)
+        return IndexFile(name, file, self._config.index_slots, self._config.index_entries, self._config.piece_bytes)
 
     def _file_for_next(self, store_ms: int) -> IndexFile:
         if self.files and not self.files[-1].is_full:

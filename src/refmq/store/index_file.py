@@ -29,13 +29,12 @@ from typing import Final
 
 from refmq.model.disk import DiskFile
 from refmq.protocol.record import string_hash
+from refmq.store.config import PIECE_BYTES_DEFAULT
 
 HEADER_BYTES: Final = 40
 SLOT_BYTES: Final = 4
 ENTRY_BYTES: Final = 20
 INT32_MAX: Final = 2**31 - 1
-ENTRIES_READ: Final = 50_000
-"""Entries read at once when a file is walked: 1 MB."""
 PAGE_BYTES: Final = 4096
 """What a file system allocates at once."""
 
@@ -91,11 +90,14 @@ def key_hash(topic: str, key: str) -> int:
 class IndexFile:
     """One file of the index. The header is kept in memory and written by `write_header`, once for every message."""
 
-    def __init__(self, name: str, file: DiskFile, slots: int, entries: int) -> None:
+    def __init__(
+        self, name: str, file: DiskFile, slots: int, entries: int, piece_bytes: int = PIECE_BYTES_DEFAULT
+    ) -> None:
         self.name = name
         self.file = file
         self.slots = slots
         self.entries = entries
+        self._entries_at_once = piece_bytes // ENTRY_BYTES
         self.is_dirty = False
         begin_ms, end_ms, begin, end, used, following = _HEADER.unpack(file.read(0, HEADER_BYTES))
         self.header = IndexHeader(begin_ms, end_ms, begin, end, used, max(1, following))
@@ -173,7 +175,7 @@ class IndexFile:
         """
         number = 1
         while number < self.entries:
-            count = min(ENTRIES_READ, self.entries - number)
+            count = min(self._entries_at_once, self.entries - number)
             yield from _ENTRY.iter_unpack(self.file.read(self._entry_at(number), count * ENTRY_BYTES))
             number += count
 

@@ -30,6 +30,7 @@ from refmq.errors import CorruptRecord, DamagedLog
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.protocol.record import RECORD_BYTES_MIN
 from refmq.store.checkpoint import (
     CHECKPOINT_TEMPORARY,
     Checkpoint,
@@ -47,11 +48,10 @@ from refmq.store.flush import flush_log, write_checkpoint
 from refmq.store.index import Index
 from refmq.store.index_file import IndexEnd, IndexFile
 from refmq.store.parts import Parts
-from refmq.store.scan import SCAN_CHUNK_BYTES, ScanResult, find_next_record, scan_log
+from refmq.store.scan import ScanResult, find_next_record, scan_log
 from refmq.store.values import RecoveryReport
 
 ABORT_FILE: Final = "abort"
-DISPATCH_AT_ONCE: Final = 10_000
 
 LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
 """Queues of Java's light message queues hold units of other topics' records. We do not serve them; they are left alone,
@@ -119,7 +119,7 @@ async def stop_store(parts: Parts) -> None:
     before = None
     while before != parts.dispatched_to < parts.log.readable:
         before = parts.dispatched_to
-        dispatch_up_to(parts, parts.log.readable, DISPATCH_AT_ONCE)
+        dispatch_up_to(parts, parts.log.readable, _records_at_once(parts))
     if parts.dispatched_to == parts.log.wrote and await write_checkpoint(parts, is_clean=True):
         parts.disk.remove(ABORT_FILE)
         parts.names.changed("")
@@ -233,7 +233,7 @@ def _scan(parts: Parts, plan: _Plan) -> None:
         plan.scan_from,
         page_bytes=config.page_bytes,
         check_crc=config.check_crc,
-        chunk_bytes=SCAN_CHUNK_BYTES,
+        piece_bytes=config.piece_bytes,
     )
     plan.records_scanned += plan.scan.records
 
@@ -261,7 +261,9 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
     if parts.config.on_damage is OnDamage.CUT:
         return
     valid_to = plan.scan.valid_to
-    following = find_next_record(parts.log.files, valid_to, page_bytes=parts.config.page_bytes)
+    following = find_next_record(
+        parts.log.files, valid_to, page_bytes=parts.config.page_bytes, piece_bytes=parts.config.piece_bytes
+    )
     if following is None:
         return
     position, store_ms = following
@@ -394,8 +396,13 @@ def _catch_up(parts: Parts, plan: _Plan) -> None:
         parts.queue_offsets[key] = queue.end
     while parts.dispatched_to < log.wrote:
         before = parts.dispatched_to
-        plan.dispatched += len(dispatch_up_to(parts, log.wrote, DISPATCH_AT_ONCE))
+        plan.dispatched += len(dispatch_up_to(parts, log.wrote, _records_at_once(parts)))
         assert parts.dispatched_to > before, "a scanned record can be dispatched"
     for key, queue in parts.queues.items():
         parts.queue_offsets[key] = queue.end
         queue.correct_min_offset(log.log_min)
+
+
+def _records_at_once(parts: Parts) -> int:
+    """How many records are dispatched before their results are forgotten: memory is bounded, not the number."""
+    return max(1, parts.config.piece_bytes // RECORD_BYTES_MIN)
