@@ -34,14 +34,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from refmq.inspect.files import look_at_store
+from refmq.inspect.log import Found, read_records
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.net.files import RealDisk
 from refmq.protocol.record import BLANK_MAGIC, Record, encode_record
 from refmq.store import MessageToStore, ReferenceStore, StoreConfig
 from refmq.store.direct import put
 from refmq.store.file_sequence import DirectoryNames, FileSequence
-from refmq.store.inspect import look_at_store
-from refmq.store.inspect_log import Found, read_records
 from refmq.store.scan import scan_log
 
 MIB = 1 << 20

@@ -19,11 +19,11 @@ from typing import Any, Final, TypeVar
 
 from fuzz.targets import target
 from refmq.errors import RefmqError
+from refmq.inspect.verify import verify_store
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import MessageToStore, StoreConfig
 from refmq.store.direct import put
-from refmq.store.inspect_verify import verify_store
 from refmq.store.store import ReferenceStore
 
 T = TypeVar("T")

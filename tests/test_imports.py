@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "protocol": VALUES,
     "filter": VALUES | {"protocol"},
     "store": VALUES | {"protocol", "filter"},
+    "inspect": VALUES | BYTES,
     "plane": VALUES | BYTES,
     "nameserver": VALUES | BYTES,
     "broker": VALUES | BYTES | {"plane"},
@@ -42,12 +43,24 @@ MAY_IMPORT: dict[str, set[str]] = {
     "net": VALUES | BYTES | ROLES | {"trace", "tools", "refmq_fast"},
     "sim": VALUES | BYTES | ROLES | {"trace", "net", "refmq_fast"},
     "verify": VALUES | BYTES | ROLES | {"trace", "tools", "net", "sim", "refmq_fast"},
-    "cli": VALUES | BYTES | ROLES | {"", "trace", "tools", "net", "sim", "verify", "refmq_fast"},
+    "cli": VALUES | BYTES | ROLES | {"", "inspect", "trace", "tools", "net", "sim", "verify", "refmq_fast"},
     "__main__": {"cli"},
     "refmq_fast": {"", "errors", "model"},
 }
 
-PURE = {"errors", "model", "trace.record", "protocol", "filter", "store", "plane", "nameserver", "broker", "client"}
+PURE = {
+    "errors",
+    "model",
+    "trace.record",
+    "protocol",
+    "filter",
+    "store",
+    "inspect",
+    "plane",
+    "nameserver",
+    "broker",
+    "client",
+}
 
 # Modules inside a pure package that are shells all the same, each with its reason. Better: move them to refmq.net.
 SHELLS: dict[str, str] = {}

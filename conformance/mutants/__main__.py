@@ -30,7 +30,7 @@ BUSY = 10
 STEPS = {"store": 40, "cluster": 70}
 """How long the histories are that look for a mistake."""
 
-NOT_THE_STORE = frozenset({"api", "config", "direct", "inspect", "overlay", "text", "values"})
+NOT_THE_STORE = frozenset({"api", "config", "direct", "text", "values"})
 """Modules of refmq.store that are values or tools; the histories are about the rest."""
 
 

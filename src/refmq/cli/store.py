@@ -17,10 +17,8 @@ import click
 
 from refmq.cli.output import json_option, print_json, print_table
 from refmq.errors import CheckFound, CorruptRecord, RefmqError, StoreInUse, UsageError, WireError
-from refmq.model.ids import TimestampMs
-from refmq.net.files import RealDisk
-from refmq.protocol.record import Record, decode_properties, parse_message_id
-from refmq.store.inspect import (
+from refmq.inspect.diff import diff_stores
+from refmq.inspect.files import (
     LOCK_FILE,
     NotAStore,
     StoreFiles,
@@ -28,9 +26,11 @@ from refmq.store.inspect import (
     look_at_store,
     queue_units,
 )
-from refmq.store.inspect_diff import diff_stores
-from refmq.store.inspect_log import Damage, Found, LogEnd, Progress, read_one, read_records
-from refmq.store.inspect_verify import Severity, key_hash, verify_store
+from refmq.inspect.log import Damage, Found, LogEnd, Progress, read_one, read_records
+from refmq.inspect.verify import Severity, key_hash, verify_store
+from refmq.model.ids import TimestampMs
+from refmq.net.files import RealDisk
+from refmq.protocol.record import Record, decode_properties, parse_message_id
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -39,14 +39,14 @@ from refmq.store.parts import Parts
 from refmq.store.values import AppendPlan, BatchToStore, MessageToStore, Place, PutStatus
 
 RECORD_EXTRA_BYTES_MAX: Final = 64 * 1024
-"""What a record may have beside `message_bytes_max`: topic, properties and header. Java's number."""
+"""What a record may have in addition to `message_bytes_max`: topic, properties and header. Java's number."""
 
 _UNIQUE_KEY: Final = b"UNIQ_KEY\x01"
 _NO_QUEUE_OFFSET: Final = (TRANSACTION_PREPARED, TRANSACTION_ROLLBACK)
 
 
 def unique_key(properties: bytes) -> bytes:
-    """The value of UNIQ_KEY in wire form properties; empty without one."""
+    """The value of UNIQ_KEY in properties in wire form; empty without one."""
     at = 0 if properties.startswith(_UNIQUE_KEY) else properties.find(b"\x02" + _UNIQUE_KEY) + 1
     if at == 0 and not properties.startswith(_UNIQUE_KEY):
         return b""
@@ -56,8 +56,8 @@ def unique_key(properties: bytes) -> bytes:
 
 
 def closed_properties(properties: bytes) -> bytes:
-    """Properties that do not end with a zero byte: a record that does looks torn. A separator at the end means nothing
-    (5.x always writes one)."""
+    """The same properties, but not ending with a zero byte: a record that does looks torn. A separator at the end means
+    nothing (5.x always writes one)."""
     return properties + b"\x02" if properties.endswith(b"\0") else properties
 
 
@@ -194,12 +194,13 @@ def store_time(parts: Parts, now_ms: TimestampMs) -> TimestampMs:
 
 
 def roll_file(parts: Parts) -> bool:
-    """The last file ends with a blank record, the next one begins. False if there is no room for it."""
+    """Ends the last file with a blank record and starts the next one. False if there is no room for it."""
     before, is_first = parts.log.wrote, not parts.log.files.bases
     try:
         parts.log.roll_file()
     except (DiskFull, DiskFailed):
         return False
+    assert parts.log.wrote == parts.log.files.bases[-1], "the log ends at the start of the new file"
     if parts.emit is not None and not is_first:
         parts.emit(Event("RollFile", a=before, b=parts.log.wrote))
     return True
@@ -213,7 +214,8 @@ def _fits_a_file(parts: Parts, size: int) -> bool:
 
 
 def _place_for(parts: Parts, size: int) -> PhysicalOffset:
-    """Where records of this size will stand together: at the end of the log, or at the start of the next file."""
+    """Where records of this size go together: to the end of the log, or to the start of the next file."""
+    assert size + BLANK_HEADER_BYTES <= parts.log.file_bytes
     return parts.log.wrote if parts.log.has_room(size) else PhysicalOffset(parts.log.files.limit)
 
 

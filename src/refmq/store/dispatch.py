@@ -1,11 +1,11 @@
-"""DispatchMessage: the records of the log, in order, get their queue units and their index entries.
+"""DispatchMessage: the records of the log get their queue units and index entries, in log order.
 
     transaction type   queue unit   index entries
     none, commit       yes          yes
     prepared           no           yes
     rollback           no           no
 
-Dispatching is idempotent, so a recovery may begin at any record before the first one that is missing.
+Dispatching is idempotent, so a recovery may start at any record before the first one that is missing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _QUEUED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 @dataclass(frozen=True, slots=True)
 class RecordToDispatch:
-    """What dispatching needs to know of a record."""
+    """What dispatching needs to know about a record."""
 
     topic: str
     queue_id: int
@@ -64,6 +64,8 @@ class RecordToDispatch:
 
 def read_record(data: bytes, at: int, position: int, delay: DelayLevels) -> RecordToDispatch:
     """The record at `data[at]`, which is whole and stands at `position` of the log. Raises `CorruptRecord`."""
+    assert at >= 0
+    assert position >= 0
     base = position - at
     header = read_header(data, at, base=base)
     if header.physical_offset != position:
@@ -89,7 +91,7 @@ def read_record(data: bytes, at: int, position: int, delay: DelayLevels) -> Reco
 
 
 def tags_code_of(topic: str, properties: dict[str, str], store_ms: int, delay: DelayLevels) -> int:
-    """What a queue unit says of a message: when it is due in a delay queue, else the hash of its tags."""
+    """What a queue unit says about a message: in a delay queue when it is due, else the hash of its tags."""
     if topic == SCHEDULE_TOPIC and PROPERTY_DELAY in properties:
         deliver_ms = delay.deliver_ms(properties[PROPERTY_DELAY], store_ms)
         if deliver_ms is not None:
@@ -99,10 +101,11 @@ def tags_code_of(topic: str, properties: dict[str, str], store_ms: int, delay: D
 
 
 def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | None:
-    """One record gets what belongs to it. None for a record that belongs to no queue.
+    """Gives one record its queue unit and index entries. None for a record that belongs to no queue.
 
     Raises `DiskFull`: then nothing is lost, and the same record is dispatched again later.
     """
+    assert record.physical_offset + record.size <= parts.log.readable, "a queue is never ahead of its log"
     queued = record.transaction in _QUEUED
     if queued:
         record = _with_possible_offset(parts, record)
@@ -152,14 +155,14 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
 
 
 def _with_possible_offset(parts: Parts, record: RecordToDispatch) -> RecordToDispatch:
-    """The same record, unless it says that it is so far behind the end of its queue that the log before it cannot hold
-    as many messages. Nothing protects the offset in a record; filling such a gap would fill the disk.
+    """The same record, unless it claims a place so far past the end of its queue that the log before it cannot hold
+    that many messages. Nothing protects the offset in a record; filling such a gap would fill the disk.
 
-    Raises `CorruptRecord`; where damage is handled as 4.9.8 does, the record gets the next place of its queue.
+    Raises `CorruptRecord`; where damage is handled as 4.9.8 handles it, the record gets the next place of its queue.
     """
     queue = parts.queues.get((record.topic, record.queue_id))
     if queue is None or not queue.files.bases:
-        return record  # a queue may begin anywhere: nothing is filled but a part of its first file
+        return record  # a queue may start anywhere: nothing is filled but a part of its first file
     possible = queue.end + record.physical_offset // RECORD_BYTES_MIN
     if record.queue_offset <= possible:
         return record
@@ -178,8 +181,9 @@ def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple
 
 
 def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, count_max: int) -> None:
-    """The same; what was dispatched is in `found` even if the disk becomes full meanwhile (`DiskFull`)."""
+    """The same; what was dispatched is in `found` even if the disk fills up on the way (`DiskFull`)."""
     log = parts.log
+    assert bound <= log.readable
     parts.dispatched_to = max(parts.dispatched_to, log.log_min)
     count = 0
     while count < count_max and parts.dispatched_to < bound:
@@ -203,13 +207,14 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
             parts.dispatched_to = PhysicalOffset(position + at)
             if dispatched is not None:
                 found.append(dispatched)
-        if parts.dispatched_to == position:  # nothing went: a record larger than one read, or one that is not whole
+        if parts.dispatched_to == position:  # no progress: a record larger than one read, or one that is not whole
             if not _dispatch_large(parts, bound, found):
                 break
             count += 1
 
 
 def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]) -> bool:
+    """Dispatches the next record if it is too large for one piece; False if it is not, or not whole yet."""
     position = parts.dispatched_to
     head = parts.log.read_up_to(position, BLANK_HEADER_BYTES, bound)
     size = read_size_and_magic(head)[0] if len(head) == BLANK_HEADER_BYTES else 0
@@ -226,7 +231,7 @@ def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]
 
 
 def take_over_offsets(parts: Parts) -> PhysicalOffset:
-    """Looks through the records that are not dispatched yet, so that no queue offset is given twice.
+    """Reads the records that are not dispatched yet, so that no queue offset is given twice.
 
     Returns where the last whole record ends.
     """

@@ -1,9 +1,9 @@
 """ServeMessage and its kin: reading a queue, looking up a record, finding messages by key.
 
-How much one read gives (4.9.8, DefaultMessageStore):
+How much one read returns (4.9.8, DefaultMessageStore):
 
     units looked at    max(800, count wanted), and never across two files of the queue
-    messages in memory at most 32 and 256 KiB; older ones, which must come from the disk, at most 8 and 64 KiB
+    messages           at most 32 and 256 KiB from memory; older ones come from disk, at most 8 and 64 KiB
     the first message  always, whatever its size
 """
 
@@ -70,7 +70,7 @@ def _collect(
             if _matches_unit(queue, physical_offset, tags_code, wanted):
                 record = log.record(physical_offset, size)
                 if record is None:
-                    # Its file is gone; so are the other messages of that file.
+                    # Its file is gone, and with it the other messages of that file.
                     if not records:
                         status = GetStatus.MESSAGE_WAS_REMOVING
                     if size != BLANK_SIZE:
@@ -87,7 +87,8 @@ def _collect(
 
 
 def _is_enough(parts: Parts, count: int, size_bytes: int, distance: int, count_max: int) -> bool:
-    """Whether a further message would be too much. Asked only when there is one already."""
+    """Whether another message would be too much. The first one is always returned, whatever its size."""
+    assert count > 0
     config = parts.config
     if count >= count_max:
         return True
@@ -97,7 +98,7 @@ def _is_enough(parts: Parts, count: int, size_bytes: int, distance: int, count_m
 
 
 def _matches_unit(queue: ConsumeQueue, physical_offset: int, tags_code: int, wanted: MessageFilter) -> bool:
-    """Whether the unit alone lets the message through. What is not known matches: the consumer will look again."""
+    """Whether the unit alone lets the message through. If in doubt it does: the consumer filters again."""
     if wanted.wants_every_unit:
         return True
     known: int | None = tags_code
@@ -111,7 +112,7 @@ def _matches_unit(queue: ConsumeQueue, physical_offset: int, tags_code: int, wan
 
 
 def serve_message(parts: Parts, queue: ConsumeQueue, queue_offset: int, physical_offset: int, record: bytes) -> None:
-    """A message goes to a consumer. Reading changes nothing, so all that is left of it is its trace."""
+    """A message goes to a consumer. Reading changes nothing, so all there is to do is to trace it."""
     decoded = decode_record(record, base=physical_offset, check_crc=False)
     fingerprint = message_fingerprint(unique_key(decoded.properties), decoded.body)
     assert parts.emit is not None
@@ -129,6 +130,7 @@ def units_from(
     parts: Parts, topic: str, queue_id: int, queue_offset: QueueOffset, count_max: int
 ) -> tuple[QueueUnit, ...]:
     """Units without their records. Blank ones, whose messages are gone, are left out."""
+    assert count_max >= 0
     queue = parts.queues.get((topic, queue_id))
     if queue is None or queue_offset < queue.min_at(parts.log.log_min):
         return ()
@@ -148,7 +150,7 @@ def query_by_key(
 ) -> QueryResult:
     """The newest messages with a key in a time span, oldest first.
 
-    The index knows only hashes; every record is looked at, so other keys with the same hash are not returned.
+    The index knows only hashes. Every record is checked, so messages with another key of the same hash are left out.
     """
     index = parts.index
     if index is None:

@@ -51,7 +51,7 @@ _MAGIC_BYTES: Final = RECORD_MAGIC.to_bytes(4, "big")
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """How far the log is valid, and why not further."""
+    """How far the log is valid, and why no further."""
 
     valid_to: PhysicalOffset
     records: int
@@ -164,6 +164,7 @@ def check_record(
 
 def _refuse_zeros(data: bytes, at: int, position: int, in_file: int, parts: RecordParts, page_bytes: int) -> None:
     """Raises `CorruptRecord` for zeros that nobody wrote. Neither the checksum nor any length can notice them."""
+    assert at < parts.body_at <= parts.topic_end <= parts.properties_at <= parts.end <= len(data)
     last_text_end = parts.end if parts.end > parts.properties_at else parts.topic_end
     if not data[last_text_end - 1]:
         raise CorruptRecord("properties", position, "bytes as they were written", "zeros at the end")
@@ -180,10 +181,12 @@ def _refuse_zeros(data: bytes, at: int, position: int, in_file: int, parts: Reco
 def has_lost_page(
     data: bytes, start: int, stop: int, in_file: int, page_bytes: int, *, whole_only: bool = False
 ) -> bool:
-    """Whether some page holds nothing but zeros of the text `data[start:stop]`, or all of a page with `whole_only`.
+    """Whether some page holds nothing but zeros of `data[start:stop]`.
 
-    `in_file` is the position of `data[0]` in its file: pages are counted from there.
+    With `whole_only`, a page counts only if all of it lies within. `in_file` is the position of `data[0]` in its
+    file, from which pages are counted.
     """
+    assert 0 <= start <= stop <= len(data)
     at = start
     while at < stop:
         piece_end = min(at + page_bytes - (in_file + at) % page_bytes, stop)
@@ -196,7 +199,7 @@ def has_lost_page(
 def find_next_record(
     files: FileSequence, position: int, *, page_bytes: int = 4096, piece_bytes: int = PIECE_BYTES_DEFAULT
 ) -> tuple[int, TimestampMs] | None:
-    """The first good record behind `position`, with its store time: does anything follow the damage?"""
+    """The first good record after `position`, with its store time: does anything follow the damage?"""
     for base in files.bases:
         if base + files.file_bytes <= position or files.file(base).size_bytes != files.file_bytes:
             continue
@@ -212,7 +215,7 @@ def find_next_record(
 
 
 def _places_of_magic(files: FileSequence, base: int, start: int, piece_bytes: int) -> Iterator[int]:
-    """Positions in one file where a record could begin, by its magic."""
+    """Positions in one file where a record could start, going by its magic."""
     end = base + min(files.file(base).data_end(), files.file_bytes)
     at = start
     while at < end:

@@ -1,7 +1,7 @@
-"""The reference store: the `MessageStore` that can be read beside spec/StoreRecovery.tla.
+"""The reference store: a `MessageStore` to be read beside its specification, StoreRecovery.
 
 The work is done in the modules of the steps; this one holds the state of the store as a whole: is it running, may it
-accept, has a flush failed.
+accept puts, has a flush failed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class ReferenceStore:
         self._failure: DiskError | None = None
         self._pressure = Pressure()
         self._lacks_room: set[str] = set()
-        """Which of `dispatch` and `maintain` found no room, until their next attempt finds some."""
+        """Which of `dispatch` and `maintain` found the disk full at their last attempt."""
         self._is_maintaining = False
         self._wants_checkpoint = False
 
@@ -342,10 +342,10 @@ class ReferenceStore:
             self._parts.filters = filters
 
     def set_slave(self, is_slave: bool) -> None:
-        """A slave that becomes the master goes on behind its last whole record: its master may have died in one."""
+        """A slave that becomes the master continues after its last whole record: its master may have died in one."""
         parts = self.parts
         if parts.config.is_slave and not is_slave:
-            parts.log.forget_begun()
+            parts.log.forget_incomplete()
             end = take_over_offsets(parts)
             if end < parts.log.wrote:
                 parts.log.files.truncate(end)
@@ -361,7 +361,7 @@ class ReferenceStore:
         for key in offsets:
             parts.queue_offsets.pop(key, None)
         if parts.dispatched_to < parts.log.wrote:
-            # Records that wait for dispatch have their queue offsets already; the topic goes on behind them.
+            # Records that wait for dispatch have their queue offsets already; the topic continues after them.
             parts.queue_offsets.update(offsets)
         directory = f"{QUEUE_DIRECTORY}/{topic}"
         if keys and self._disk.is_directory(directory) and not self._disk.list(directory):

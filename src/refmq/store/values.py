@@ -32,13 +32,13 @@ __all__ = [
 
 
 NOWHERE: Final = PhysicalOffset(-1)
-"""The physical offset of what is not stored."""
+"""The physical offset of something that is not stored."""
 NO_POSITION: Final = QueueOffset(-1)
 NEVER: Final = TimestampMs(0)
 
 
 class PutStatus(IntEnum):
-    """How a put ended. The names are those of Java's `PutMessageStatus` (4.9.8), the numbers its order."""
+    """How a put ended. Names and order are those of Java's `PutMessageStatus` (4.9.8)."""
 
     PUT_OK = 0
     FLUSH_DISK_TIMEOUT = 1
@@ -78,11 +78,11 @@ class Boundary(StrEnum):
     """Which message a search by time means."""
 
     LOWER = "lower"
-    """The first message stored at or after the time; the queue's end when all are older. What 5.x does."""
+    """The first message stored at or after the time; the end of the queue if all are older. What 5.x does."""
     UPPER = "upper"
-    """The last message stored at or before the time; the queue's begin when all are newer."""
+    """The last message stored at or before the time; the start of the queue if all are newer."""
     NEAREST = "nearest"
-    """The message stored nearest to the time, the earlier one of two; the last message when all are older. 4.9.8."""
+    """The message stored nearest to the time, the earlier one of two; the last message if all are older. 4.9.8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class MessageToStore:
     store_host: HostAddress
     flag: int = 0
     sys_flag: int = 0
-    """The two bits for IPv6 hosts are set by the store from the addresses, whatever they are here."""
+    """The store sets the two bits for IPv6 hosts from the addresses, whatever they are here."""
     reconsume_times: int = 0
     prepared_transaction_offset: int = 0
     delay_level: int = 0
@@ -109,7 +109,7 @@ class MessageToStore:
 
 @dataclass(frozen=True, slots=True)
 class BatchToStore:
-    """Several messages for one queue, encoded by the client one behind the other."""
+    """Several messages for one queue, encoded by the client one after the other."""
 
     topic: str
     queue_id: int
@@ -213,9 +213,9 @@ class GetResult:
     min_offset: QueueOffset
     max_offset: QueueOffset
     records: tuple[bytes, ...] = ()
-    """Whole records as they are in the log: also what a pull response carries."""
+    """Whole records as they are in the log, which is how a pull response carries them."""
     suggest_slave: bool = False
-    """The consumer is so far behind that the messages are no longer in memory."""
+    """The consumer lags so far that the messages are no longer in memory."""
 
     @property
     def size_bytes(self) -> int:
@@ -244,7 +244,7 @@ class QueueUnit:
 
 @dataclass(frozen=True, slots=True)
 class Dispatched:
-    """A record that can be read from its queue from now on; for whoever waits for it."""
+    """A record that can now be read from its queue; for whoever waits for it."""
 
     topic: str
     queue_id: int
@@ -281,8 +281,8 @@ class RecoveryReport:
     valid_to: PhysicalOffset
     records_scanned: int = 0
     bytes_cut: int = 0
-    """Bytes behind the valid end that were not zero."""
+    """Bytes after the valid end that were not zero."""
     records_dispatched: int = 0
     queues: int = 0
     notes: tuple[str, ...] = ()
-    """One sentence for each thing an operator should know."""
+    """One sentence for each thing that an operator should know."""

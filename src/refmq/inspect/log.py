@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from refmq.errors import CorruptRecord
+from refmq.inspect.files import Sequence, SequenceFile
 from refmq.model.disk import Disk, DiskFile
 from refmq.model.ids import PhysicalOffset
 from refmq.protocol.record import BLANK_HEADER_BYTES, BLANK_MAGIC, RECORD_BYTES_MIN, RECORD_MAGIC, Record, decode_record
-from refmq.store.inspect import Sequence, SequenceFile
 
 CHUNK_BYTES: Final = 4 << 20
 """Read at once; a record that is longer is read by itself."""

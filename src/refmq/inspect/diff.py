@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 
+from refmq.inspect.files import StoreFiles, index_entries, look_at_store, queue_units
+from refmq.inspect.log import Damage, Found, read_records
 from refmq.model.disk import Disk
-from refmq.store.inspect import StoreFiles, index_entries, look_at_store, queue_units
-from refmq.store.inspect_log import Damage, Found, read_records
 
 
 @dataclass(frozen=True, slots=True)

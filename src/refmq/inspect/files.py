@@ -4,7 +4,7 @@ A store, ours or Java's, records its file sizes nowhere. They are derived: every
 file of the queues another. The size of an index file is 40 + 4 * slots + 20 * entries; of the pairs that fit, the one
 is taken whose slots and entries agree with each other.
 
-Nothing here writes. `inspect_log`, `inspect_verify` and `inspect_diff` build on it.
+Nothing here writes. `log`, `verify` and `diff` build on it.
 """
 
 from __future__ import annotations

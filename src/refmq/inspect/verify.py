@@ -18,6 +18,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from refmq.inspect.files import (
+    QUEUE_BLANK_SIZE,
+    QUEUE_UNIT,
+    IndexEntry,
+    QueueFiles,
+    StoreFiles,
+    index_entries,
+    look_at_store,
+    queue_units,
+)
+from refmq.inspect.log import Damage, Found, LogEnd, Progress, read_records
 from refmq.model.disk import Disk, DiskFile
 from refmq.protocol.record import (
     KEY_SEPARATOR,
@@ -28,17 +39,6 @@ from refmq.protocol.record import (
     decode_properties,
     string_hash,
 )
-from refmq.store.inspect import (
-    QUEUE_BLANK_SIZE,
-    QUEUE_UNIT,
-    IndexEntry,
-    QueueFiles,
-    StoreFiles,
-    index_entries,
-    look_at_store,
-    queue_units,
-)
-from refmq.store.inspect_log import Damage, Found, LogEnd, Progress, read_records
 
 DELAY_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 OPEN_QUEUES_MAX: Final = 64
