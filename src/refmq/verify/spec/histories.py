@@ -9,7 +9,9 @@
 
 A history says less than a counterexample: a flush covers what is due, a power loss takes everything that was not
 flushed or nothing, an acknowledgement comes when the store gives it. Actions without a counterpart are listed under
-`left_out`. A replay that holds shows that our code does not follow the counterexample down this road, and no more.
+`left_out`. So a replay may hold because our code is right, or because the history has lost the point. `SEEN_TO_BREAK`
+lists the counterexamples whose replay is known to break when our code has a certain mistake; of the others nobody knows
+whether they can.
 """
 
 from __future__ import annotations
@@ -35,6 +37,19 @@ NO_HISTORY = {
     "Rebalance": "its steps are decisions of consumers, which a history leaves to its clients",
 }
 
+SEEN_TO_BREAK = {
+    "store_recovery/weak/abort_file_after_recovery": "dispatch-from-the-end",
+    "store_recovery/weak/failed_flush_acknowledged": "flush-failure-ignored",
+    "store_recovery/weak/fill_units_block_queue": "dispatch-from-the-end",
+    "store_recovery/weak/phantom_queue_unit": "dispatch-from-the-end",
+    "store_recovery/weak/queue_units_shifted": "dispatch-from-the-end",
+    "store_recovery/weak/recovered_log_counts_as_flushed": "tail-not-flushed",
+    "store_recovery/weak/stale_tail_read_again": "dispatch-from-the-end",
+    "store_recovery/weak/unflushed_message_served": "dispatch-unflushed",
+}
+"""Configuration -> a mistake in conformance/mutants with which the replay of its counterexample breaks the same
+promise. A test sees each of them break."""
+
 
 @dataclass(slots=True)
 class Translation:
@@ -50,7 +65,7 @@ class Translation:
 
 
 def as_saved_history(configuration: Configuration, states: Sequence[State]) -> dict[str, object]:
-    """The keys `kind` and `history` of a saved history, or `kind: none` and a `reason`."""
+    """The keys of a saved history, or `kind: none` and a `reason`."""
     if configuration.protocol in NO_HISTORY:
         return {"kind": "none", "reason": NO_HISTORY[configuration.protocol]}
     read = [(state.action, {name: parse_value(text) for name, text in state.variables.items()}) for state in states]
@@ -65,6 +80,7 @@ def as_saved_history(configuration: Configuration, states: Sequence[State]) -> d
         "kind": translation.kind,
         "history": {"setting": translation.setting, "steps": translation.steps},
         "left_out": translation.left_out,
+        "breaks_with": SEEN_TO_BREAK.get(configuration.name, ""),
     }
 
 
