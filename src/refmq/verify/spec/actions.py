@@ -1,7 +1,7 @@
-r"""Which actions a specification has: the names in `Next`, through groups of them.
+r"""Which actions a specification has: the names in `Next`, including those in groups.
 
-`Next` and the groups below it contain nothing but `\/`, quantifiers and names. A name whose definition speaks of the
-next state in any other way is an action.
+`Next` and the groups below it contain nothing but `\/`, quantifiers and names. A name whose definition
+mentions the next state in any other way is an action.
 """
 
 from __future__ import annotations

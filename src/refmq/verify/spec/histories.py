@@ -27,13 +27,13 @@ from refmq.verify.spec.values import TlaValue, parse_value
 
 HistoryStep = dict[str, object]
 
-ROLL_LEAVES_BYTES = 16  # of a log file: no record fits any more, so the next one goes to the next file
+ROLL_LEAVES_BYTES = 16  # of a log file: too little for a record, so the next one goes to the next file
 EXPIRED_AFTER_MS = 100 * 3600 * 1000  # files are kept for 72 hours
 ROUND_MS = 70_000  # rounds of check-backs begin every 60 s
 IMMUNITY_MS = 10_000  # a half message is young for 6 s
 
 NO_HISTORY = {
-    "HaReplication": "histories of clusters have no slaves; hold a trace of one against the specification instead",
+    "HaReplication": "histories of clusters have no slaves; check a trace of one against the specification instead",
     "Rebalance": "its steps are decisions of consumers, which a history leaves to its clients",
 }
 
@@ -89,7 +89,7 @@ def as_saved_history(configuration: Configuration, states: Sequence[State]) -> d
 IN_RECOVERY = ("started", "scanned", "cut")
 UPKEEP = ("FlushQueue", "FlushIndex", "WriteCheckpoint")
 NO_STEP_OF_THEIR_OWN = ("AckPut", "RollFile", "ScanLog", "TruncateQueue", "TruncateLog", "FinishRecovery")
-"""What the store does by itself, or with the step before."""
+"""What the store does on its own, or as part of the step before."""
 
 
 def store_history(cfg: Cfg, states: Sequence[tuple[str, dict[str, TlaValue]]]) -> Translation:
@@ -103,7 +103,7 @@ def store_history(cfg: Cfg, states: Sequence[tuple[str, dict[str, TlaValue]]]) -
             recovering += 1
             if action in ("ProcessCrash", "PowerLoss"):
                 how = "process" if action == "ProcessCrash" else "power"
-                # It dies on its way, at an effect that stands for how far it had come; then it is started again.
+                # It dies in the middle, at an effect that stands for how far it had come; then it is started again.
                 made.add("StartStore", deaths=[[how, recovering, []]])
                 recovering = 0
         elif action == "StartStore":
@@ -201,7 +201,7 @@ def cluster_history(states: Sequence[tuple[str, dict[str, TlaValue]]]) -> Transl
                 dead = [one for one in members(after["dead"]) if one not in members(before["dead"])]
                 made.add(action, client=clients.get(dead[0], 0) if dead else 0)
             case _ if action not in BY_THE_BROKER:
-                made.left_out.append(action)  # what is lost or ends a round early: a history cannot say which one
+                made.left_out.append(action)  # a history cannot say which message is lost or which round ends early
     made.add("AdvanceClock", by_ms=ROUND_MS)
     made.add("Pull", client=0)
     return made

@@ -1,19 +1,19 @@
-r"""Mutants: the specification with one guard missing or one comparison turned, and whether anything notices.
+r"""Mutants: the specification with one guard missing or one comparison changed. Does anything notice?
 
-Made from every definition that `Next` reaches (of a module that extends a protocol: those of its own that its own
-`...Next` reaches), and the last kind from what `FairSpec` adds to it:
+They are made from every definition that `Next` reaches (in a module that extends a protocol: from its own definitions
+that its own `...Next` reaches); the last kind is made from what `FairSpec` adds to `Next`:
 
 | kind   | what is changed                                                     | example                          |
 |--------|---------------------------------------------------------------------|----------------------------------|
-| drop   | one conjunct that does not speak of the next state becomes TRUE     | `/\ flushed >= end` is gone      |
-| swap   | one comparison is turned into its neighbour                         | `<` to `<=`, `=` to `#`          |
+| drop   | one conjunct that does not mention the next state becomes TRUE      | `/\ flushed >= end` is gone      |
+| swap   | one comparison becomes its neighbour                                | `<` to `<=`, `=` to `#`          |
 | effect | one `x' = e` becomes `x' = x`                                       | a forgotten assignment           |
 | update | one of several `!.f = e` in an EXCEPT becomes `!.f = @`             | a forgotten part of one          |
-| then   | a condition of IF that is no comparison becomes TRUE                | a switch that is always on       |
+| then   | an IF condition that is not a comparison becomes TRUE               | a switch that is always on       |
 | else   | ... becomes FALSE                                                   | ... or off                       |
 | fair   | one conjunct with WF_ or SF_ becomes TRUE                           | an action that need not happen   |
 
-A conjunct that only names a definition whose body is TRUE is left alone: a model bounds itself by giving it another
+A conjunct that only names a definition whose body is TRUE is left alone: models bound themselves by giving it another
 body. `judging` finds out what becomes of the mutants. Survivors are explained in judges/X.survivors.toml, one entry
 each; a survivor without a reason, and a reason without its survivor, are failures.
 """
@@ -66,9 +66,9 @@ class Mutant:
     kind: str
     line: int
     original: str
-    """What is changed, in one line with single blanks: how an explanation names it."""
+    """What is changed, on one line with single spaces: how an explanation names it."""
     occurrence: int
-    """1 for the first such text in its definition, 2 for the next one."""
+    """1 for the first such text in its definition, 2 for the next."""
     start: int
     end: int
     replacement: str
@@ -82,7 +82,7 @@ class Mutant:
         return f"{self.definition}: {self.kind} `{self.original}`{again}, line {self.line}"
 
     def apply(self, text: str) -> str:
-        """The mutated text. Columns of what follows are kept where there is room: junction lists depend on them."""
+        """The mutated text. What follows keeps its column where there is room: junction lists depend on it."""
         old = text[self.start : self.end]
         padding = " " * max(0, len(old.rpartition("\n")[2]) - len(self.replacement)) if "\n" not in old else ""
         return text[: self.start] + self.replacement + padding + "\n" * old.count("\n") + text[self.end :]

@@ -1,4 +1,4 @@
-"""The tables of results and of mutants in spec/README.md, between marks: the text around them stays as it is."""
+"""The tables of results and of mutants in spec/README.md. They stand between marks; the text around them stays."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def write_score(readme: Path, protocol: str, cells: Sequence[int | str]) -> None
 def replace_rows(
     readme: Path, marks: tuple[str, str], header: Sequence[str], new: Mapping[str, str], existing: Set[str]
 ) -> None:
-    """Put new rows into the table between the marks; rows of what exists no more are left out."""
+    """Put new rows into the table between the marks, and drop rows of what no longer exists."""
     text = readme.read_text() if readme.is_file() else ""
     begin, end = marks
     if begin not in text or end not in text:
