@@ -105,6 +105,7 @@ def comment_of(spec: Path, action: str) -> str:
 
 def render(steps: list[CounterStep], loop_to: int | None) -> str:
     """The steps for people: a line per step, a line per change."""
+    assert loop_to is None or 1 <= loop_to <= len(steps), "it returns to one of its own steps"
     lines = []
     for number, step in enumerate(steps, start=1):
         who = f"  ({step.by})" if step.by else ""

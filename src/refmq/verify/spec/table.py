@@ -45,10 +45,12 @@ def replace_rows(
     readme: Path, marks: tuple[str, str], header: Sequence[str], new: Mapping[str, str], existing: Set[str]
 ) -> None:
     """Put new rows into the table between the marks, and drop rows of what no longer exists."""
-    text = readme.read_text() if readme.is_file() else ""
     begin, end = marks
+    assert begin != end
+    assert set(new) <= existing, f"{set(new) - existing} are not there"
+    text = readme.read_text() if readme.is_file() else ""
     if begin not in text or end not in text:
-        raise UsageError(f"{readme} has no place for the table: it needs the lines {begin} and {end}")
+        raise UsageError(f"{readme} has no place for the table; it needs the lines {begin} and {end}")
     before, rest = text.split(begin, 1)
     table, after = rest.split(end, 1)
     rows = {**known_rows(table), **new}

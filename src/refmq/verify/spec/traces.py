@@ -112,6 +112,7 @@ def answer_of(outcome: Outcome, protocol: str, events: Sequence[TraceEvent]) -> 
         return TraceAnswer(True, len(events), states)
     if outcome.found is Found.OK:
         at = 1 + max((int(match[1]) for match in map(TAKEN.fullmatch, outcome.printed) if match), default=0)
+        assert 1 <= at <= len(events), "a trace that was taken to its end violates TraceUnfinished"
         event = events[at - 1]
         reason = f"event {at} of {len(events)} is not possible in {protocol}: {show_event(event)}"
         return TraceAnswer(False, len(events), states, reason, at)
@@ -230,6 +231,7 @@ def is_time(name: str) -> bool:
 
 def trace_module(protocol: str, events: Sequence[TraceEvent]) -> str:
     """The text of the generated module."""
+    assert events, "a trace has events"
     records = ",\n    ".join(record(event) for event in shrink_numbers(events))
     name = f"Trace{protocol}Run"
     return (
