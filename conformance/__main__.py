@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from conformance.base import REGRESSIONS, replay_file, replay_line
+from conformance.base import REGRESSIONS, replay_file, replay_line, replay_verdict
 from refmq.cli._boundary import report
 from refmq.errors import CheckFound
 
@@ -26,7 +26,7 @@ def replay_command(files: tuple[Path, ...], engine: str, verbose: bool) -> None:
     broken = 0
     for path in files or tuple(sorted(REGRESSIONS.glob("*.json"))):
         violations = replay_file(path, engine=engine, verbose=verbose)
-        click.echo(f"{'broken' if violations else 'holds '} {path.name}")
+        click.echo(replay_verdict(path, violations))
         for violation in violations:
             click.echo(f"  {violation}")
         broken += bool(violations)

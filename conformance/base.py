@@ -89,6 +89,18 @@ def replay_file(path: Path, *, engine: str = "reference", verbose: bool = False)
     return module.replay(history, engine=engine, verbose=verbose)
 
 
+def replay_verdict(path: Path, violations: list[Violation]) -> str:
+    """One line on a replay. A counterexample whose replay nobody has seen break proves nothing by not breaking."""
+    if violations:
+        return f"broken {path.name}"
+    breaks_with = json.loads(path.read_text()).get("breaks_with")
+    if breaks_with is None:  # a history that was saved because it broke
+        return f"holds  {path.name}"
+    if breaks_with:
+        return f"holds  {path.name} (and breaks with the mistake {breaks_with})"
+    return f"ran    {path.name}: no promise broke, but nobody has seen this replay break one"
+
+
 def replay_line(path: Path) -> str:
     """The one line that brings a saved history back."""
     try:

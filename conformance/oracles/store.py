@@ -677,7 +677,7 @@ STORE_ORACLES: Final[dict[str, Oracle]] = {
     "CheckpointMonotone": checkpoint_monotone,
     "RecoveryFinishes": recovery_finishes,
 }
-"""Every promise of spec/StoreRecovery and the function that judges it."""
+"""Every promise of spec/store_recovery and the function that judges it."""
 
 
 def judge(observations: Iterable[Observation]) -> list[Violation]:

@@ -1,7 +1,7 @@
 """A history of one store: a setting and the steps it lives through. A value: printed, saved, shrunk, replayed.
 
 Every step is total: one that makes no sense where it stands (a put into a stopped store) is passed over, so any
-list of steps is a history and a shrunken one stays one. Steps that mirror an action of spec/StoreRecovery carry its
+list of steps is a history and a shrunken one stays one. Steps that mirror an action of spec/store_recovery carry its
 name; the others are what a producer, a consumer or an operator does.
 """
 

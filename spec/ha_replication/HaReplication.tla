@@ -7,12 +7,12 @@
 (* Modelled: the log as bytes, coarsely (a record has two halves, so that  *)
 (* frames, crashes and power losses can cut one); files with padding at    *)
 (* their end; what is written, what is believed flushed and what is really *)
-(* durable; stale bytes behind the end of the log; connections that are    *)
-(* FIFO and lose everything in flight when they break, with a master that  *)
+(* durable; stale bytes past the end of the log; connections that are FIFO *)
+(* and lose everything in flight when they break, with a master that       *)
 (* notices late; reports that are a request first and acknowledgements     *)
 (* afterwards; the shared high-water mark; heartbeats; strangers on the    *)
 (* port; answers that a producer never hears; crashes, power loss, disk    *)
-(* loss, retention, operators that promote a slave or empty it; any number *)
+(* loss, retention, operators who promote a slave or empty it; any number  *)
 (* of slaves; two masters of one name, and slaves that go to either.       *)
 (*                                                                         *)
 (* Left out: time (a timeout may always happen while its condition lasts), *)
@@ -20,26 +20,27 @@
 (* that ask for no wait (they carry no promise); a producer that sends     *)
 (* again (W-A9: to the broker that is another message) and the metadata    *)
 (* that slaves poll (W-A10); flushes that fail (W-A14) and appends that a  *)
-(* crash cuts (see StoreRecovery); appends of a slave that fail (in MCHa-  *)
-(* ReplicationAppendFails); the transient buffer pool; slaves of slaves;   *)
-(* retention on a slave; the race in which offset 0 is asked of a master   *)
-(* that has just removed it; the consume queues. A report that is read     *)
-(* after its connection broke could have been read before, so what is in   *)
-(* flight on a broken connection is simply gone.                           *)
+(* crash cuts (see StoreRecovery); appends of a slave that fail (in        *)
+(* MCHaReplicationAppendFails); the transient buffer pool; slaves of       *)
+(* slaves; retention on a slave; the race in which offset 0 is asked of a  *)
+(* master that has just removed it; the consume queues. A report that is   *)
+(* read after its connection broke could have been read before, so what is *)
+(* in flight on a broken connection is simply gone.                        *)
 (*                                                                         *)
-(* Every switch in capitals below is FALSE (or 1, "master") for RocketMQ   *)
-(* 4.9.8 and repairs one weak point otherwise; no repair changes a byte on *)
-(* the wire. Weak points are cited by their names W-A1 .. W-A14 of the     *)
-(* explanation page.                                                       *)
-(* Read from: HAService, HAConnection, HAService.HAClient, GroupTransfer-  *)
-(* Service, CommitLog and MappedFileQueue of RocketMQ 4.9.8.               *)
+(* Every repair below is a switch: FALSE (or 1, "master") is RocketMQ      *)
+(* 4.9.8, any other value repairs one weak point. No repair changes a byte *)
+(* on the wire. The reference has no replication yet; the comment of an    *)
+(* action ends with the name that its step function will have. Weak points *)
+(* are cited by their names W-A1 .. W-A14 of the explanation page.         *)
+(* Read from: HAService, HAConnection, HAService.HAClient,                 *)
+(* GroupTransferService, CommitLog and MappedFileQueue of RocketMQ 4.9.8.  *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
     Node,                \* the brokers of one broker name
     FirstMaster,         \* who is master at the beginning
-    Stray,               \* somebody on the port who is no slave of ours
+    Stray,               \* somebody on the port who is not one of our slaves
     Nobody,              \* the other end of no connection
     MaxMsgs,             \* messages that producers send
     MaxFaults,           \* how many of the actions named in Faults may happen
@@ -49,7 +50,7 @@ CONSTANTS
     FallBehind,          \* haSlaveFallbehindMax, in cells
     SyncFlush,           \* flushDiskType = SYNC_FLUSH
     SyncRepl,            \* brokerRole = SYNC_MASTER
-    PagesSurvive,        \* a power loss may spare pages behind a lost one
+    PagesSurvive,        \* a power loss may spare pages after a lost one
     \* Repairs. FALSE, 1, "master": 4.9.8 as it is.
     SendFlushedOnly,     \* replicate only what is believed flushed            (W-A1, W-A3, W-A6)
     FlushOnRecovery,     \* recovery flushes what it found before believing it (W-A1)
@@ -72,7 +73,7 @@ VARIABLES
     base,      \* base[n]: offset of the first file that n holds
     flushed,   \* flushed[n]: offset up to which n believes that its log is flushed
     durable,   \* durable[n]: offset up to which a power loss takes nothing
-    stale,     \* stale[n]: old cells on n's disk behind the end of its log
+    stale,     \* stale[n]: old cells on n's disk past the end of its log
     link,      \* link[s]: s's connection to a master, or NoLink
     dead,      \* dead[x]: a connection that only the master still believes in, or NoLink
     pushMax,   \* pushMax[n]: the largest report that n has read since its start
@@ -122,7 +123,7 @@ HasRecord(n, m) ==
     /\ CellAt(n, at[m]) = FirstHalf(m) /\ CellAt(n, at[m] + 1) = SecondHalf(m)
 
 \* How many of the cells recovery accepts: complete records and padding, up to the first other thing. (A second half
-\* is never that: in front of it is its own first half, or something that is broken already.)
+\* is never that: before it is its own first half, or something that is broken already.)
 Whole(cells, i) ==
     \/ cells[i] = Pad
     \/ IsFirst(cells[i]) /\ i < Len(cells) /\ cells[i + 1] = cells[i] + 1
@@ -137,7 +138,7 @@ Readable(n) ==
     IN  [i \in 1..Len(firsts) |-> firsts[i] \div 2]
 CanRead(n, m) == HasRecord(n, m) /\ EndOf(m) - base[n] <= ValidLen(log[n])
 
-\* Cells that are written over the stale ones; what lies further behind stays.
+\* Cells that are written over the stale ones; whatever lies further on stays.
 StaleAfter(n, written) == SubSeq(stale[n], written + 1, Len(stale[n]))
 
 ------------------------------------------------------------------------------
@@ -221,8 +222,8 @@ AckPut(n, m) ==
                     THEN falseAcks \cup {m} ELSE falseAcks
     /\ UNCHANGED <<at, nodeVars, linkVars, leader, promoted, lostPower, emptied, retired, faults>>
 
-\* The master, when the wait is over without success: the producer hears which wait it was; the
-\* record stays. The slave's verdict hides the disk's.                                   timeout_put
+\* The master, when a wait times out: the producer hears which wait it was; the record stays. If both
+\* time out, the slave's answer hides the disk's.                                        timeout_put
 TimeoutPut(n, m) ==
     /\ ServingMaster(n)
     /\ HasRecord(n, m)
@@ -244,7 +245,7 @@ LoseAnswer(m) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<at, nodeVars, linkVars, leader, promoted, lostPower, emptied, retired, falseAcks>>
 
-\* A slave without a connection: opens one to a master that it knows.                        connect
+\* A slave without a connection opens one to a master that it knows.                         connect
 Connect(s, n) ==
     /\ ServingSlave(s) /\ ~Linked(s)
     /\ ServingMaster(n)
@@ -302,7 +303,7 @@ MasterHeartbeat(s) ==
     /\ UNCHANGED <<dead, pushMax, nodeVars, putVars, histVars>>
 
 \* A slave, for each piece: at its own end it appends, anywhere else it closes the connection. An
-\* empty slave takes any position; its first file is the one that the position lies in.   slave_append
+\* empty slave accepts any position; its first file is the one that the position lies in. slave_append
 SlaveAppend(s) ==
     LET piece == Head(link[s].down)
         fits  == End(s) = 0 \/ End(s) = piece.from
@@ -344,7 +345,7 @@ MasterCloseLink(x) ==
     /\ dead' = [dead EXCEPT ![x] = NoLink]
     /\ UNCHANGED <<link, pushMax, nodeVars, putVars, histVars>>
 
-\* A stranger (a health check, a slave of another cluster): connects and sends a number. (environment)
+\* A stranger (a health check, a slave of another cluster) connects and sends a number.  (environment)
 StrayReport(n, v) ==
     /\ Fault("StrayReport")
     /\ ServingMaster(n) /\ dead[Stray] = NoLink
@@ -356,7 +357,7 @@ StrayReport(n, v) ==
     /\ UNCHANGED <<link, nodeVars, putVars, leader, promoted, lostPower, emptied, retired, falseAcks>>
 
 ------------------------------------------------------------------------------
-\* What every end of a master's process has in common: its connections are gone, its mark is 0 when it
+\* What all ways for a master's process to end have in common: its connections are gone, its mark is 0 when it
 \* comes back, and the producers that wait will never know.
 ForgetMaster(n) ==
     /\ link' = [s \in Node |-> IF link[s].to = n THEN NoLink ELSE link[s]]
@@ -365,8 +366,8 @@ ForgetMaster(n) ==
     /\ status' = [m \in Msg |-> IF Waiting(m) /\ HasRecord(n, m) THEN "unknown" ELSE status[m]]
     /\ at' = at
 
-\* What a power loss leaves of n's log when the first lost cell is the one at offset o: the bytes in
-\* front of it, and perhaps later ones behind a hole.
+\* What a power loss leaves of n's log when the first lost cell is the one at offset o: the bytes
+\* before it, and perhaps later ones after a hole.
 LosePages(n, o) ==
     LET kept  == o - base[n]
         disk  == log[n] \o stale[n]
@@ -379,7 +380,7 @@ LosePages(n, o) ==
         /\ UNCHANGED <<durable, base>>
 
 \* What recovery makes of n's disk: it keeps complete records and moves the end of the log there.
-\* Believing that all of it is flushed is a wish, unless it flushes first.
+\* To believe that all of it is flushed is wishful thinking, unless it flushes first.
 Recover(n) ==
     LET disk  == log[n] \o stale[n]
         valid == ValidLen(disk)
@@ -405,7 +406,7 @@ MasterCrash(n) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<role, log, base, flushed, durable, stale, leader, promoted, lostPower, emptied, retired, falseAcks>>
 
-\* The master's machine loses power: its log ends somewhere behind what was durable.   (environment)
+\* The master's machine loses power: its log ends at or past what was durable.         (environment)
 MasterPowerLoss(n, o) ==
     /\ Fault("MasterPowerLoss")
     /\ role[n] = "master" /\ up[n] # "gone"
@@ -526,8 +527,8 @@ StrayNumbers(n) == {End(n), FarAway}
 FlushPoints(n)  == {End(n)}
 LossPoints(n)   == durable[n]..End(n)
 
-\* Whom a step may concern. Everybody: what an action needs stands in the action. A large model narrows
-\* these to those who can act, which spares TLC to ask the others.
+\* Whom a step may concern. Everybody: each action says what it needs. A large model narrows
+\* these to those who can act, which spares TLC from trying the others.
 Masters  == Node
 Slaves   == Node
 Pullers  == Node        \* slaves with a connection

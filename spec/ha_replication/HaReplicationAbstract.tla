@@ -58,7 +58,7 @@ Forget == \E k \in 1..Len(readable) :
     /\ UNCHANGED <<answer, covered>>
 
 \* A fault, or an operator: some messages can no longer be read, others can again, in any case only
-\* messages that were sent, each once; whoever waited will not hear any more.
+\* messages that were sent, each once; whoever waited never hears.
 Upheaval ==
     /\ covered' \in BOOLEAN
     /\ In(readable') \subseteq Sent /\ Once(readable')
@@ -67,7 +67,7 @@ Upheaval ==
     /\ UNCHANGED expired
     /\ Kept'
 
-\* Most steps of a broker are none here; TLC asks from left to right.
+\* Most steps of a broker change nothing here; TLC tries the disjuncts from left to right.
 Next == UNCHANGED vars \/ Send \/ GiveAnswer \/ Forget \/ Upheaval
 
 Spec == Init /\ [][Next]_vars

@@ -49,7 +49,7 @@ PrefixReplica ==
             to   == Min(End(s), End(leader))
         IN  from < to => Between(s, from, to) = Between(leader, from, to)
 
-\* Nobody has more than the master.
+\* No log is longer than the master's.
 SlaveNeverAhead == up[leader] # "gone" => \A s \in Node : End(s) <= End(leader)
 
 \* At a replicated acknowledgement a slave held that very message.
@@ -89,7 +89,7 @@ PiecesFit ==
 \* A slave that is level with its master holds everything that its master holds.
 FullCopy == \A s \in Node : End(s) = End(leader) /\ ServingMaster(leader) => base[s] <= base[leader]
 
-\* One master of the name.
+\* The broker name has one master.
 OneMaster == Cardinality({n \in Node : ServingMaster(n)}) <= 1
 
 \* The table of promises: does the mode cover what has happened so far?
@@ -106,7 +106,7 @@ Promised ==
     /\ Cardinality({n \in Node : role[n] = "master"}) = 1
 Acked(m) == status[m] = "ok" /\ m \notin retired /\ m \notin falseAcks
 
-\* What was acknowledged is never lost, whatever happens: the wish.
+\* What was acknowledged is never lost, whatever happens: what one would wish for.
 AckedNeverLost == \A m \in Msg : Acked(m) /\ up[leader] # "gone" => CanRead(leader, m)
 \* What was acknowledged survives every fault that the mode covers: the promise.
 AckedSurvives == Promised => AckedNeverLost
@@ -115,14 +115,14 @@ AckedAfterPromote == promoted => AckedNeverLost
 \* With sync replication and at most one fault an acknowledged message is somewhere.
 AckedSomewhere == SyncRepl /\ faults <= 1 => \A m \in Msg : Acked(m) => \E n \in Node : CanRead(n, m)
 
-\* Recovery adds nothing: what was cut off, or lay behind the end, stays away (W-A12).
+\* Recovery adds nothing: what was cut off, or lay past the end, stays away (W-A12).
 NoGhost == [][\A n \in Node : up[n] = "down" /\ up'[n] = "up" => Len(log'[n]) <= Len(log[n])]_vars
 
 \* What a consumer could see on the master stays, except for retention, a lost disk and failover (W-A8).
 Visible(m) == HasRecord(leader, m) /\ (ServeFlushedOnly => EndOf(m) <= flushed[leader])
 VisibleStays == [][\A m \in Msg : Visible(m) /\ leader' = leader /\ up'[leader] # "gone" => Visible(m)' \/ m \in retired']_vars
 
-\* Double entry: whatever changes, changes for a reason that stands elsewhere in the state. These say nothing
+\* Double entry: whatever changes, changes for a reason recorded elsewhere in the state. These say nothing
 \* new; they are here so that no guard of an action can be lost unnoticed, so they write out what the actions
 \* have helpers for.
 Faulty        == faults' = faults + 1

@@ -26,7 +26,7 @@ traceVars == <<taken, incarnation, vars>>
 
 Appends == {i \in 1..Len(Events) : Events[i].action = "MasterAppend"}
 RecordBytes == IF Appends = {} THEN 2 ELSE Events[CHOOSE i \in Appends : \A j \in Appends : i <= j].size_bytes
-\* The smallest place behind a gap begins the second file.
+\* The smallest place after a gap begins the second file.
 Gaps == {Events[i].physical_offset : i \in {k \in Appends :
             Events[k].physical_offset # 0 /\ \A j \in Appends : Events[j].end_offset # Events[k].physical_offset}}
 FileBytes == IF Gaps = {} THEN RecordBytes * (Len(Events) + 1) + 1 ELSE CHOOSE g \in Gaps : \A h \in Gaps : g <= h
@@ -83,7 +83,7 @@ OnNode(e) ==
        /\ ExpireFile(e.actor)
        /\ base'[e.actor] = Cell(e.min_offset)
 
-\* Of several equal reports in flight the oldest is read; it leaves most to be read later.
+\* Of several equal reports in flight the oldest is read, which leaves the most to be read later.
 ReportTaken(e) == CHOOSE k \in 1..Len(link[e.actor].up) :
     /\ link[e.actor].up[k] = Cell(e.report)
     /\ \A j \in 1..(k - 1) : link[e.actor].up[j] # Cell(e.report)

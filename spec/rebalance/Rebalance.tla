@@ -16,9 +16,9 @@
 (* consumption (loans and trust as ages that end in a known order, unlocks *)
 (* that come late, answers that are lost); restarts of a broker (members   *)
 (* and loans forgotten, offsets from the file); consumers that leave, die, *)
-(* pause and wake up, and listeners that outlive a shutdown; two processes *)
-(* under one client id; queues without a committed offset; an operator     *)
-(* that resets it.                                                         *)
+(* pause and resume, and listeners that outlive a shutdown; two processes  *)
+(* with one client id; queues without a committed offset; an operator who  *)
+(* resets it.                                                              *)
 (*                                                                         *)
 (* Left out: notifications (a rebalance may happen at any time, so a lost  *)
 (* notification is a late one), the commit inside a pull (CommitSend and   *)
@@ -35,9 +35,10 @@
 (*                                                                         *)
 (* Every repair is a constant; FALSE is RocketMQ 4.9.8. W-01 .. W-26 are   *)
 (* the windows of the explanation page.                                    *)
-(* Read from: RebalanceImpl, RebalancePushImpl, ProcessQueue, RemoteBroker-*)
-(* OffsetStore, ConsumeMessage(Concurrently|Orderly)Service, ConsumerMana- *)
-(* ger, RebalanceLockManager and ConsumerOffsetManager of RocketMQ 4.9.8.  *)
+(* Read from: RebalanceImpl, RebalancePushImpl, ProcessQueue,              *)
+(* RemoteBrokerOffsetStore, ConsumeMessage(Concurrently|Orderly)Service,   *)
+(* ConsumerManager, RebalanceLockManager and ConsumerOffsetManager of      *)
+(* RocketMQ 4.9.8.                                                         *)
 (***************************************************************************)
 EXTENDS Integers, FiniteSets
 
@@ -56,11 +57,11 @@ CONSTANTS
     MonotoneCommit,    \* a commit never lowers an offset                                (W-04)
     DurableCommit,     \* an offset is in the file before it counts
     LockGrace,         \* a restarted broker lends nothing while old trust may last
-    CancelUnlock,      \* who takes a queue again cancels its own delayed unlock         (W-15)
+    CancelUnlock,      \* taking a queue again cancels one's own delayed unlock          (W-15)
     ListenerBounded,   \* a listener ends before the trust in its lock does (assumption) (W-16)
     CommitStart,       \* the first position is committed before the first pull          (W-06)
     QueryErrorKnown,   \* an error is not read as `no offset`                            (W-07)
-    ResetWhenQuiet,    \* an operator resets only when no commit is under way            (W-21)
+    ResetWhenQuiet,    \* an operator resets only when no commit is in flight            (W-21)
     DedupIds,          \* members are counted by client id, not by connection            (W-10)
     LeaveWaits         \* a shutdown waits for the listeners                             (W-24)
 
@@ -77,9 +78,9 @@ VARIABLES
     memory,     \* memory[p][q]: the offset that p would commit, or None
     committed,  \* committed[q]: the offset that q's broker knows, or None
     saved,      \* saved[q]: the offset in its file, or None
-    net,        \* commits under way: [queue, offset]
+    net,        \* commits in flight: [queue, offset]
     loan,       \* loan[q]: the client id that q is lent to, or None
-    trust,      \* trust[p][q]: p relies on its lock of q
+    trust,      \* trust[p][q]: p trusts its lock on q
     unlocks,    \* unlocks that will be sent later: [id, queue]
     restarted,  \* brokers that have forgotten their loans
     length,     \* length[q]: messages in q
@@ -155,7 +156,7 @@ Forget(p, q) ==
     /\ running' = [running EXCEPT ![p][q] = {}]
     /\ memory' = [memory EXCEPT ![p][q] = None]
 
-\* A one-way message: it may be lost before it is under way (always when the model's net is full).
+\* A one-way message: it may be lost before it is in flight (always when the model's net is full).
 NetWith(commits) == IF Cardinality(net \cup commits) <= MaxNet THEN net \cup commits ELSE net
 CommitOf(p, q) == IF memory[p][q] = None THEN {} ELSE {[queue |-> q, offset |-> memory[p][q]]}
 
@@ -166,7 +167,7 @@ Heartbeat(p, b) ==
     /\ members' = [members EXCEPT ![b] = @ \cup {p}]
     /\ UNCHANGED <<clientVars, lockVars, offsetVars, histVars>>
 
-\* A client that shuts down in good order: commits, gives its loans back, unregisters. It does not wait
+\* A client that shuts down cleanly: commits, gives its loans back, unregisters. It does not wait
 \* for an orderly listener that still runs.                                                     leave
 Leave(p) ==
     /\ Fault("Leave")
@@ -337,7 +338,7 @@ RemoveMember(b, p) ==
     /\ faults' = IF alive[p] # "up" THEN faults ELSE faults + 1
     /\ UNCHANGED <<clientVars, lockVars, offsetVars, length, done, begin, resets>>
 
-\* A consumer dies without a word: what it knew is gone, what it sent is under way.        (environment)
+\* A consumer dies silently: what it knew is gone, what it sent is in flight.              (environment)
 ConsumerDeath(p) ==
     /\ Fault("ConsumerDeath")
     /\ Live(p)
@@ -376,8 +377,8 @@ LoseCommit(c) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<committed, saved, members, clientVars, lockVars, length, done, begin, resets>>
 
-\* A broker restarts: members and loans are forgotten, offsets are those of the file, and what was under
-\* way to it is lost with its connections.                                                 (environment)
+\* A broker restarts: members and loans are forgotten, offsets are those of the file, and what was in
+\* flight to it is lost with its connections.                                              (environment)
 RestartBroker(b) ==
     /\ Fault("RestartBroker")
     /\ members' = [members EXCEPT ![b] = {}]
@@ -418,8 +419,8 @@ ProduceMessage(q) ==
     /\ UNCHANGED <<members, clientVars, lockVars, offsetVars, done, begin, resets, faults>>
 
 ------------------------------------------------------------------------------
-\* Whom a step may concern. Everybody: what an action needs stands in the action. A large model narrows
-\* these to those who can act, which spares TLC to ask the others.
+\* Whom a step may concern. Everybody: each action says what it needs. A large model narrows
+\* these to those who can act, which spares TLC from trying the others.
 Clients == Process                         \* who is up
 Struck  == Process                         \* whom a fault may strike
 Lists(p) == Broker                         \* whose list of members it may read
@@ -495,8 +496,8 @@ CommitsNeverAhead ==
     /\ \A c \in net : ConsumedTo(c.queue, c.offset)
     /\ \A p \in Process, q \in Queue : ConsumedTo(q, memory[p][q])
 
-\* No message is passed that was neither consumed nor handed to retry: what the owner of a queue has behind
-\* it is consumed, or is in its own cache.
+\* No message is skipped that was neither consumed nor handed to retry: what the owner of a queue has passed
+\* is consumed, or is in its own cache.
 NoSkippedOffset ==
     \A p \in Process, q \in Queue : own[p][q] = "yes" =>
         begin[q]..(next[p][q] - 1) \subseteq done[q] \cup cached[p][q]

@@ -7,7 +7,7 @@
 (*                                                                         *)
 (*   - an offset is settled only when everything before it has happened    *)
 (*     (at least once: the settled offset may fall, and then effects       *)
-(*     happen again, but no message is passed over);                       *)
+(*     happen again, but no message is skipped);                           *)
 (*   - of an orderly queue at most one consumer is at work at a time.      *)
 (*                                                                         *)
 (* Rebalance refines this module under the mapping at its end.             *)

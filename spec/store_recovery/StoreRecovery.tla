@@ -1,7 +1,7 @@
 ---------------------------- MODULE StoreRecovery ----------------------------
 (***************************************************************************)
 (* One store directory of a broker: the commit log, the consume queues and *)
-(* the index that are built from it, the checkpoint and the abort marker;  *)
+(* the index that are built from it, the checkpoint and the abort file;    *)
 (* what a crash leaves of them, and how a start puts them right again.     *)
 (*                                                                         *)
 (* Modelled: records in files of the log, each file closed by a blank      *)
@@ -12,9 +12,9 @@
 (* two: start, scan, cut each queue, cut the log, dispatch again, finish.  *)
 (* Faults: the process dies (with half a record written, too); the power   *)
 (* fails and any subset of what was not flushed is lost, a record can be   *)
-(* torn, a file can be longer than its content, a checkpoint that is being *)
-(* written has old and new stamps; a flush reports an error;               *)
-(* an operator removes the consume queues to have them rebuilt.            *)
+(* torn, a file can be longer than its content, a half-written checkpoint  *)
+(* can mix old and new stamps; a flush reports an error; an operator       *)
+(* removes the consume queues to have them rebuilt.                        *)
 (*                                                                         *)
 (* Left out: sizes (a record takes one position; a record that does not    *)
 (* fit any more is a file that is closed early), times (a record's time is *)
@@ -28,8 +28,8 @@
 (*                                                                         *)
 (* A position of the log holds Zero (nothing), Blank (end of file), Torn   *)
 (* (bytes that no scan accepts) or a record [m, q, o]: message m is number *)
-(* o of queue q. A unit of a queue is Zero, Fill (written in front of the  *)
-(* first unit of a queue that does not begin at 0) or a position.          *)
+(* o of queue q. A unit of a queue is Zero, Fill (written before the first *)
+(* unit of a queue that does not begin at 0) or a position.                *)
 (*                                                                         *)
 (* Read from: DefaultMessageStore, CommitLog, ConsumeQueue, IndexService,  *)
 (* StoreCheckpoint, MappedFileQueue; RocketMQ 4.9.8, with 5.3.3 where said.*)
@@ -49,14 +49,14 @@ CONSTANTS
     ZeroTailOnTruncate,   \* what is cut off is overwritten with zeros, durably, before anything new is written
     DispatchBehindFlush,  \* with sync flush only durable records are dispatched (5.3.3 does this)
     FlushOnRecovery,      \* what recovery finds is flushed before it counts as flushed
-    AbortBeforeRecovery,  \* the abort marker is created before the first change and not after the last
-    FsyncFailureStops,    \* a failed flush stops the store and is not taken for a flush
-    CheckpointBehindData, \* the checkpoint speaks of durable queue units only
+    AbortBeforeRecovery,  \* the abort file is created before the first change and not after the last
+    FsyncFailureStops,    \* a failed flush stops the store and does not count as a flush
+    CheckpointBehindData, \* the checkpoint covers durable queue units only
     ValidateFirstUnit,    \* an empty last file of a queue is empty, it does not hold one unit
-    IgnoreFillUnits,      \* units in front of the first one say nothing about what has been dispatched
+    IgnoreFillUnits,      \* units before the first one say nothing about what has been dispatched
     PlaceByNumber,        \* a unit is written in the place of its number, not at the end of the queue
     IndexInScan,          \* the scan begins early enough for the index as well
-    CutIndex,             \* index entries behind the end of the log are dropped
+    CutIndex,             \* index entries past the end of the log are dropped
     FlushIndexAtStop      \* a clean stop flushes the index
 
 VARIABLES
@@ -74,8 +74,8 @@ VARIABLES
     index,       \* entries <<position, message>> as written
     indexDisk,   \* ... as durable
     ckpt,        \* the checkpoint: [log, queue, index], durable at once
-    abort,       \* whether the abort marker exists
-    clean,       \* whether the present start found no abort marker
+    abort,       \* whether the abort file exists
+    clean,       \* whether the present start found no abort file
     valid,       \* where the scan ended
     cut,         \* the queues that recovery has cut already
     sent,        \* how many messages have been sent: message n is the n-th
@@ -114,7 +114,7 @@ LastOfFile(p) == p % FileSize = FileSize - 1
 IsRecord(c)  == c \notin {Zero, Blank, Torn}
 IsPosition(u) == u \notin {Zero, Fill}
 
-\* What stands behind a blank record in its file has no meaning.
+\* What follows a blank record in its file has no meaning.
 BehindBlank(log, p) == \E b \in FileStart(p)..(p - 1) : log[b] = Blank
 
 \* Where a scan of `log` that begins at `from` ends: at the first position that holds nothing or something torn.
@@ -124,7 +124,7 @@ ValidEnd(log, from) ==
 RecordsIn(log, from, to) == {p \in from..(to - 1) : IsRecord(log[p]) /\ ~BehindBlank(log, p)}
 MessagesIn(log, from, to) == {log[p].m : p \in RecordsIn(log, from, to)}
 
-\* The records that a power loss cannot take: durable, and so is everything in front of them.
+\* The records that a power loss cannot take: durable, and so is everything before them.
 DurableEnd ==
     LET Unsure(p) == (disk[p] \in {Zero, Torn} \/ disk[p] # cell[p]) /\ ~BehindBlank(disk, p)
     IN  FirstThat(Unsure, first, LogSize)
@@ -139,7 +139,7 @@ DurablyIndexed == FirstThat(LacksEntry, first, dispatched)
 \* The number that the next message of q gets: RocketMQ's table of queue offsets.
 NextOffset(q) == ends[q] + Cardinality({p \in RecordsIn(cell, dispatched, wrote) : cell[p].q = q})
 
-\* Where the record of the last unit of q ends; a Fill unit claims a record that ends behind every record.
+\* Where the record of the last unit of q ends; a Fill unit claims a record that ends after every other.
 MaxPhysical(q) ==
     IF ends[q] = 0 THEN 0
     ELSE LET u == unit[q][ends[q] - 1]
@@ -230,7 +230,7 @@ PlaceOf(r) == IF PlaceByNumber \/ (ends[r.q] = 0 /\ queueFiles[r.q] = 0) THEN r.
 \* The dispatch thread, and recovery for what a queue may have lost: gives the next record its unit and its index
 \* entry. RocketMQ: a unit that is there already, by its position or by its number, is not written again; a number
 \* that is too large for the queue is written at its end all the same; only the first unit of a queue that does not
-\* begin at 0 is written in its place, with Fill units in front. Repaired: every unit is written in its place. The
+\* begin at 0 is written in its place, with Fill units before it. Repaired: every unit is written in its place. The
 \* index skips what lies before its last entry.                                                     dispatch_message
 DispatchMessage ==
     /\ mode \in {"serving", "cut"}
@@ -281,7 +281,7 @@ WriteCheckpoint ==
                    clientVars, waiting, goal, faults>>
 
 \* The broker, for a consumer that asks for offset i of q: gives it the bytes at the unit's position, whatever they
-\* are (message 0 stands for bytes that are no record).                                                serve_message
+\* are (message 0 stands for bytes that are not a record).                                             serve_message
 ServeMessage(q, i) ==
     /\ mode = "serving"
     /\ i < ends[q]
@@ -314,7 +314,7 @@ ForgetMemory ==
     /\ valid' = 0 /\ cut' = {}
     /\ waiting' = {}
 
-\* The operator stops the store: nothing new is accepted, everything is dispatched and made durable, the abort marker
+\* The operator stops the store: nothing new is accepted, everything is dispatched and made durable, the abort file
 \* goes last.                                                                                             stop_store
 StopStore ==
     /\ mode = "serving"
@@ -331,7 +331,7 @@ StopStore ==
 ------------------------------------------------------------------------------
 (* The start *)
 
-\* The operator starts the store: it takes the lock and looks for the abort marker. Repaired: it creates the marker
+\* The operator starts the store: it takes the lock and looks for the abort file. Repaired: it creates the file
 \* before it changes anything.                                                                           start_store
 StartStore ==
     /\ mode = "down"
@@ -342,7 +342,7 @@ StartStore ==
                    waiting, goal, faults>>
 
 \* The file in which a scan begins. After a clean stop: the third from the end. After anything else: the newest file
-\* whose first record is not younger than the checkpoint; the oldest file if there is none.
+\* whose first record is not newer than the checkpoint; the oldest file if there is none.
 Trusted == IF IndexInScan THEN Least(ckpt.index, Least(ckpt.log, ckpt.queue)) ELSE Least(ckpt.log, ckpt.queue)
 ScanStart ==
     LET Used(p) == cell[p] # Zero
@@ -353,7 +353,7 @@ ScanStart ==
         ELSE LastThat(Old, first, LogSize - 1)
 
 \* Recovery: reads the log from the chosen file on and finds its end. After an abnormal exit the index entries that
-\* are younger than the checkpoint are dropped.                                                             scan_log
+\* are newer than the checkpoint are dropped.                                                               scan_log
 ScanLog ==
     /\ mode = "started"
     /\ mode' = "scanned"
@@ -365,8 +365,8 @@ ScanLog ==
     /\ UNCHANGED <<logVars, wrote, flushed, queueVars, ends, ckpt, abort, clean, cut, clientVars, waiting, goal,
                    faults>>
 
-\* How many units of q recovery keeps: those in front of the first empty one that point before the valid end. RocketMQ
-\* takes the first unit of the last file without a look, so an empty last file counts as one unit.
+\* How many units of q recovery keeps: those before the first empty one that point before the valid end. RocketMQ
+\* trusts the first unit of the last file without looking, so an empty last file counts as one unit.
 KeptUnits(q) ==
     LET Empty(i)  == unit[q][i] = Zero
         Bad(i)    == IF unit[q][i] = Fill THEN FALSE ELSE unit[q][i] = Zero \/ unit[q][i] >= valid
@@ -379,7 +379,7 @@ KeptUnits(q) ==
         ELSE IF IgnoreFillUnits THEN LastThat(Named, 0, LogSize)
         ELSE FirstThat(Bad, 0, LogSize)
 
-\* Recovery, for each queue: cuts the units that point behind the valid end. Files behind the cut are removed; what
+\* Recovery, for each queue: cuts the units that point past the valid end. Files past the cut are removed; what
 \* is left in the last file stays, or is overwritten with zeros.                                      truncate_queue
 TruncateQueue(q) ==
     /\ mode = "scanned"
@@ -396,8 +396,8 @@ TruncateQueue(q) ==
                    waiting, goal, faults>>
 
 \* Recovery, when every queue is cut: cuts the log at its valid end in the same way. After a clean stop dispatch goes
-\* on behind the last unit of any queue, otherwise it begins again where the scan began. RocketMQ takes what it found
-\* for flushed.                                                                                         truncate_log
+\* on after the last unit of any queue, otherwise it begins again where the scan began. RocketMQ counts what it found
+\* as flushed.                                                                                          truncate_log
 TruncateLog ==
     /\ mode = "scanned"
     /\ cut = Queue
@@ -411,7 +411,7 @@ TruncateLog ==
                    faults>>
 
 \* Recovery, when every record is dispatched (and, repaired, everything that it relies on is durable): the store
-\* accepts and serves messages. RocketMQ creates the abort marker now.                               finish_recovery
+\* accepts and serves messages. RocketMQ creates the abort file now.                                 finish_recovery
 FinishRecovery ==
     /\ mode = "cut"
     /\ AllDispatched
@@ -448,12 +448,12 @@ EntryLosses == SUBSET EntriesDirty
 \* What is still promised after such a loss: with sync flush everything, with async flush what was durable.
 StillPromised == IF SyncFlush THEN promised ELSE promised \cap (gone \cup MessagesIn(cell, first, DurableEnd))
 
-\* A checkpoint that is just being written when the end comes: each stamp is the old one or the new one.
+\* A checkpoint that is being written when the crash comes: each stamp is the old one or the new one.
 StampsLeft == IF Serving
               THEN [log : {ckpt.log, Stamps.log}, queue : {ckpt.queue, Stamps.queue}, index : {ckpt.index, Stamps.index}]
               ELSE {ckpt}
 
-\* The process dies. Everything written survives; a record that was just being written may be there in half.
+\* The process dies. Everything written survives; half of a record that was being written may be there.
 ProcessCrash ==
     /\ MayFail
     /\ mode # "down"
@@ -486,7 +486,7 @@ PowerLoss ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<first, queueFiles, abort, clean, sent, gone, seen>>
 
-\* The disk refuses a flush of the log. RocketMQ writes a line into its log and moves the flushed position on.
+\* The disk refuses a flush of the log. RocketMQ logs the error and moves the flushed position on.
 \* Repaired: the store stops; nobody knows which of the pages are on the disk.
 FailFlush ==
     /\ MayFail
@@ -568,7 +568,7 @@ FairSpec == Spec /\ RecoveryFairness
 \* What was acknowledged is there, or its file was removed. `promised` says which faults the flush mode covers.
 AckedSurvives == Serving => promised \subseteq gone \cup MessagesIn(cell, first, wrote)
 
-\* A promise is taken back only with async flush, and only if the record or one in front of it was not durable.
+\* A promise is taken back only with async flush, and only if the record or one before it was not durable.
 PromisesStand ==
     [][\A q \in Position :
           IF IsRecord(cell[q]) /\ (SyncFlush \/ \A p \in first..q : disk[p] = cell[p])
@@ -607,12 +607,12 @@ RetentionPrefix ==
     /\ Serving => /\ \A p \in first..(wrote - 1) : IsRecord(cell[p]) \/ cell[p] = Blank \/ BehindBlank(cell, p)
                   /\ \A m \in gone : \A n \in MessagesIn(cell, first, wrote) : m < n
 
-\* Whatever the checkpoint says is durable is durable: recovery may begin its work behind it.
+\* Whatever the checkpoint says is durable is durable: recovery may begin its work after it.
 CheckpointMonotone ==
     Serving => \A p \in RecordsIn(cell, first, wrote) :
                   p < ckpt.log /\ p < ckpt.queue => disk[p] = cell[p] /\ unitDisk[cell[p].q][cell[p].o] = p
 
-\* A store that is started without further faults serves in the end.
+\* A store that starts and meets no further fault ends up serving.
 RecoveryFinishes == mode = "started" ~> mode = "serving"
 
 TypeOK ==

@@ -2,8 +2,8 @@
 (***************************************************************************)
 (* Transactional messages: a producer stores a half message that nobody    *)
 (* can consume, runs its local transaction, and tells the broker to commit *)
-(* or to roll back. A decision that never arrives is asked for: the broker *)
-(* walks through the half messages in rounds and checks back with the      *)
+(* or to roll back. The broker asks about a decision that never arrives:   *)
+(* it walks through the half messages in rounds and checks back with the   *)
 (* producer, up to CheckMax times, and then sets the message aside.        *)
 (*                                                                         *)
 (* Modelled: one broker with one log (half, op, final and set-aside records*)
@@ -52,8 +52,8 @@ VARIABLES log,       \* records, see the four constructors below; a position is 
           decision,  \* decision[t]: what the producer decided: "none", "commit" or "rollback", never changed
           known,     \* known[t]: [half, pos] of the half message as the producer learned it
           dead,      \* transactions whose producer died
-          endNet,    \* decisions on their way: [tx, half, pos, decision]
-          checkNet,  \* check-backs on their way: [tx, half, pos]
+          endNet,    \* decisions in flight: [tx, half, pos, decision]
+          checkNet,  \* check-backs in flight: [tx, half, pos]
           happened   \* how often each kind of fault happened: a history variable, for the bounds of a model
 
 brokerVars == <<log, flushed, progress, saved, round, pendingOps>>
@@ -205,7 +205,7 @@ TakeDecision(m) ==
             THEN Store(Final(log[m.pos].tx, m.half, m.pos))
             ELSE UNCHANGED log
 
-\* The broker reads a decision that is under way.                                           end_transaction
+\* The broker reads a decision that is in flight.                                           end_transaction
 EndTransaction ==
     \E m \in endNet :
         /\ TakeDecision(m)
@@ -356,8 +356,8 @@ ImmunityOver(t) ==
     /\ young' = young \ {t}
     /\ UNCHANGED <<brokerVars, producerVars, netVars, happened>>
 
-\* After either crash the broker knows only its log and its offset file. Decisions and check-backs that are
-\* under way stay: a client may hold them back for as long as it likes.
+\* After either crash the broker knows only its log and its offset file. Decisions and check-backs in
+\* flight stay: a client may hold them back for as long as it likes.
 ProcessCrash ==
     /\ Happens("crash")
     /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
@@ -396,8 +396,8 @@ Next == Broker \/ Producer \/ Environment
 Spec == Init /\ [][Next]_vars
 
 \* What must go on happening for the promises that speak of "in the end": the broker runs its rounds, takes the
-\* decisions that arrive and writes their op messages, living producers answer, and no message stays young. That a
-\* producer ever decides is not assumed.
+\* decisions that arrive and writes their op messages, living producers answer, and no message stays young. It is not
+\* assumed that a producer ever decides.
 Fairness ==
     /\ WF_vars(RoundStep)
     /\ WF_vars(EndTransaction)
@@ -478,7 +478,7 @@ RoundSound == round.on =>
           \/ \E r \in round.remove : r.half = HalfOfOp(o) /\ r.op >= o
           \/ \E u \in round.done : u > o /\ HalfOfOp(u) = HalfOfOp(o)
 
-\* A decision that is under way is the producer's, and it commits only what the broker acknowledged.
+\* A decision in flight is the producer's, and it commits only what the broker acknowledged.
 DecisionsAreTheProducers ==
     /\ \A m \in endNet : m.decision = decision[m.tx]
     /\ \A t \in Tx : decision[t] = "commit" => known[t] # {}

@@ -36,7 +36,7 @@ Deliver(t) ==
     /\ visible' = [visible EXCEPT ![t] = 1]
     /\ UNCHANGED <<decision, aside>>
 
-\* Nobody decided for too long, or nobody heard of it.
+\* Nobody decided for too long, or the decision never arrived.
 SetAside(t) ==
     /\ visible[t] = 0
     /\ aside' = aside \cup {t}

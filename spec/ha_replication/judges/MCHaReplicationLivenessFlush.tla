@@ -1,5 +1,5 @@
 --------------------- MODULE MCHaReplicationLivenessFlush ---------------------
-(* What the flush threads are for, in the end. *)
+(* What the flush threads achieve in the end.  *)
 EXTENDS MCHaReplication
 
 FlushedInTheEnd == <>[](\A n \in Node : flushed[n] = End(n) /\ durable[n] = End(n))

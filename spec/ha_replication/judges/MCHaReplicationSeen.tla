@@ -1,5 +1,5 @@
 ------------------------- MODULE MCHaReplicationSeen -------------------------
-(* What may happen does happen: each of these is expected to be violated. *)
+(* What must be possible: TLC has to violate each of these.               *)
 EXTENDS MCHaReplication
 
 \* What a producer hears.

@@ -1,18 +1,18 @@
 --------------------------- MODULE MCHaReplication ---------------------------
-(* HaReplication with bounds: every behaviour of a small cluster. The configurations beside this *)
-(* module say in their first lines what each of them shows.                                     *)
+(* HaReplication with bounds: every behaviour of a small cluster. configurations.toml says what each *)
+(* configuration shows.                                                                             *)
 EXTENDS HaReplicationPromises
 
-\* Some questions do not need every detail; their configurations leave these out.
+\* Details that a question does not need, and its configuration leaves out.
 WholePieces(s) == IF Linked(s) /\ link[s].next # None THEN {Min(FileEnd(link[s].next), SendLimit(link[s].to))} ELSE {}
 Never(s)       == FALSE
 NeverTo(s, o)  == FALSE
 
-\* More than can be, for configurations that judge guards.
+\* More than can occur, for configurations that judge guards.
 AnyPoint(n) == 0..(End(n) + 1)
 AnyPiece(s) == 0..FarAway
 
-\* Who can act, for the large configurations.
+\* Who can act, for large configurations.
 ServingMasters == {n \in Node : ServingMaster(n)}
 ServingSlaves  == {s \in Node : ServingSlave(s)}
 LinkedSlaves   == {s \in Node : link[s] # NoLink}

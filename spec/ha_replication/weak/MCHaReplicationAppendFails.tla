@@ -1,10 +1,11 @@
 --------------------- MODULE MCHaReplicationAppendFails ---------------------
 (***************************************************************************)
 (* HaReplication with a slave whose append fails (its disk is full). 4.9.8 *)
-(* does not look at the result: it takes the piece for done and reads the  *)
-(* next one. Behind its own end that does no harm, because the next piece  *)
-(* does not fit and the slave closes the connection. An empty slave takes  *)
-(* any piece, so it puts the next one in the place of the one that failed. *)
+(* does not look at the result: it considers the piece done and reads the  *)
+(* next one. Past its own end that does no harm, because the next piece    *)
+(* does not fit and the slave closes the connection. An empty slave        *)
+(* accepts any piece, so it puts the next one in the place of the one that *)
+(* failed.                                                                 *)
 (***************************************************************************)
 EXTENDS MCHaReplication
 

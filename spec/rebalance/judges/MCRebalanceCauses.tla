@@ -27,7 +27,7 @@ ShareOf(v, p, n) ==
 SharesAreAverage == \A v \in (SUBSET Process) \ {{}}, p \in Process, n \in Queue : Shares[v][p][n] = ShareOf(v, p, n)
 Mine(p, q) == IF view[p] = {} THEN FALSE ELSE q \in ShareOf(view[p], p, route[p])
 
-\* The lock of q: nobody else has it, and a broker that forgot who had it waits for those who may still rely on it.
+\* The lock of q: nobody else has it, and a broker that forgot who had it waits for those who may still trust it.
 Free(p, q) == /\ loan[q] \notin {NameOf(r) : r \in Process} \ {NameOf(p)}
               /\ LockGrace /\ KeeperOf(q) \in restarted => {r \in Process : trust[r][q]} \subseteq {p}
 
@@ -100,7 +100,7 @@ OthersStay(q)     == \A x \in Queue \ {q} : /\ committed'[x] = committed[x] /\ s
                                             /\ length'[x] = length[x] /\ done'[x] = done[x] /\ begin'[x] = begin[x]
 NothingLeft(p)    == \A q \in Queue : own'[p][q] = "no" /\ next'[p][q] = 0 /\ cached'[p][q] = {} /\ memory'[p][q] = None /\ ~trust'[p][q]
 KnownOf(p, Q)     == {[queue |-> q, offset |-> memory[p][q]] : q \in {x \in Q : memory[p][x] >= 0}}
-\* What is sent is under way, if all of it finds room there; none of it otherwise.
+\* What is sent is in flight, if all of it finds room there; none of it otherwise.
 Sent(commits)     == net' = IF Cardinality(net \cup commits) > MaxNet THEN net ELSE net \cup commits
 First(q, fine)    == IF fine /\ committed[q] >= 0 THEN committed[q] ELSE IF StartAtLast THEN length[q] ELSE 0
 MessagesStay      == UNCHANGED <<length, done, begin>>

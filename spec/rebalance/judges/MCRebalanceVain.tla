@@ -9,6 +9,6 @@ NoStepInVain ==
 
 \* No listener ever fails. (Expected to be violated.)
 NeverFails == [][\A p \in Process, q \in Queue : running[p][q] \subseteq running'[p][q] \/ cached'[p][q] # cached[p][q]]_vars
-\* No commit is ever lost. (The same.)
+\* No commit is ever lost. (Also expected to be violated.)
 NeverLoses == [][net \subseteq net' \/ faults' = faults]_vars
 ==============================================================================

@@ -4,8 +4,8 @@
 (* (W-20). A client that has fetched everything leaves a poll at the       *)
 (* broker, for up to 15 s. An empty answer also says how far the queue was *)
 (* read: if the client has no message of the queue in hand it takes that   *)
-(* for its offset. A reset empties the client's entry of the queue, waits  *)
-(* 10 s, moves the offset back and begins anew. Nobody recalls the poll;   *)
+(* as its offset. A reset empties the client's entry of the queue, waits   *)
+(* 10 s, moves the offset back and starts over. Nobody recalls the poll;   *)
 (* its answer looks at the emptied entry, finds nothing in hand, and lifts *)
 (* the offset over everything that was to be consumed again.               *)
 (*                                                                         *)
@@ -16,9 +16,9 @@
 (***************************************************************************)
 EXTENDS MCRebalance
 
-CONSTANT IgnoreLateAnswers   \* the repair: the answer to a poll of an entry that is gone counts for nothing
+CONSTANT IgnoreLateAnswers   \* the repair: the answer to a poll of an entry that is gone is ignored
 
-VARIABLE polls               \* polls under way: [client, queue, offset, late]; late: its entry is gone, and was empty
+VARIABLE polls               \* polls in flight: [client, queue, offset, late]; late: its entry is gone, and was empty
 
 onlineVars == <<vars, polls>>
 

@@ -1,5 +1,5 @@
 ------------------------ MODULE MCStoreRecoveryCauses ------------------------
-\* Double entry for StoreRecovery: whatever changes, changes for a reason that stands elsewhere in the state. These
+\* Double entry for StoreRecovery: whatever changes, changes for a reason recorded elsewhere in the state. These
 \* properties say nothing new about the store; they are here so that no guard of an action can be lost unnoticed. They
 \* share no definition with the actions.
 EXTENDS MCStoreRecovery
@@ -8,7 +8,7 @@ Faulty == faults' = faults + 1
 FileOf(p) == p \div FileSize
 Old(p) == p < first
 
-\* A position whose content counts: no blank record stands in front of it in its file.
+\* A position whose content counts: no blank record is before it in its file.
 Counts(log, p) == \A b \in Position : b < p /\ FileOf(b) = FileOf(p) => log[b] # Blank
 Record(log, p) == log[p] \notin {Zero, Blank, Torn} /\ Counts(log, p)
 Undispatched(p) == dispatched <= p /\ p < wrote /\ Record(cell, p)

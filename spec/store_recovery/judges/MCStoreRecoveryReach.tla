@@ -1,6 +1,6 @@
 ------------------------ MODULE MCStoreRecoveryReach ------------------------
 \* What a crash has to be able to do, as promises that TLC must find broken: a model in which nothing is ever torn, or a
-\* checkpoint is always written whole, would keep the others too easily.
+\* checkpoint is always written whole, would keep the other promises too easily.
 EXTENDS MCStoreRecovery
 
 NothingTorn == \A p \in Position : cell[p] # Torn

@@ -1,6 +1,6 @@
 ---------------------- MODULE MCStoreRecoverySmallStale ----------------------
 \* One story, for a question that needs four messages: three are in the log when the power fails, the second one is
-\* torn, and recovery cuts it off but (RocketMQ) leaves the third one where it is. The file is closed in front of it.
+\* torn, and recovery cuts it off but (RocketMQ) leaves the third one where it is. The file is closed before it.
 EXTENDS MCStoreRecovery
 
 ThreeThenOne == sent < (IF faults = 0 THEN 3 ELSE 4)

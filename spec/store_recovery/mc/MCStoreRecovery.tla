@@ -1,7 +1,7 @@
 -------------------------- MODULE MCStoreRecovery --------------------------
-\* StoreRecovery with bounds: so many messages and so many faults. The bounds are guards and not constraints: TLC would
+\* StoreRecovery with bounds: a limited number of messages and faults. The bounds are guards and not constraints: TLC would
 \* check every promise again in each state beyond a constraint. A configuration can leave out actions that its question
-\* does not need, by writing Never in their place (Never1 and Never2 for one with parameters).
+\* does not need, by putting Never in their place (Never1 and Never2 for those with parameters).
 EXTENDS StoreRecovery, TLC
 
 CONSTANTS MaxSent, MaxFaults
@@ -21,6 +21,6 @@ StampsStand == {ckpt}
 
 Alike == Permutations(Queue)
 
-\* Behind the end of a queue of the repaired store that serves nothing waits to be flushed.
+\* While the repaired store serves, nothing past the end of a queue waits to be flushed.
 TailsStay == mode = "serving" /\ ZeroTailOnTruncate => \A q \in Queue : \A i \in UnitNumber : ends[q] <= i => unitDisk[q][i] = unit[q][i]
 =============================================================================

@@ -5,8 +5,8 @@
 (***************************************************************************)
 EXTENDS MCTransactionCheckBack
 
-\* A decision is made by a living producer of the group and is under way then. Nobody decides about a transaction that a
-\* living producer is running but that producer itself.
+\* A decision is made by a living producer of the group and is in flight then. Nobody decides about a transaction that a
+\* living producer is running except that producer itself.
 DecidedByItsGroup ==
     [][\A t \in Tx : decision'[t] # decision[t] =>
           /\ \E u \in Tx \ dead : Group[u] = Group[t]

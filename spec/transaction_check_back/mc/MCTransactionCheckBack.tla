@@ -2,7 +2,7 @@
 (***************************************************************************)
 (* TransactionCheckBack with bounds, for exhaustive checking: how often    *)
 (* each fault may happen, how many half messages are sent, and how long    *)
-(* the log may grow. Besides, the mapping to what it promises.             *)
+(* the log may grow. Also the mapping to what it promises.                 *)
 (***************************************************************************)
 EXTENDS TransactionCheckBack, TLC
 
@@ -11,7 +11,7 @@ CONSTANTS MaxLog,      \* records in the log
           MaxLoss,     \* decisions, check-backs and answers that are lost
           MaxDup,      \* decisions that arrive twice
           MaxDeath,    \* producers that die
-          MaxAbort,    \* rounds that end by an error
+          MaxAbort,    \* rounds that end with an error
           MaxCrash,    \* process crashes
           MaxPower     \* power losses
 

@@ -2,8 +2,7 @@
 (***************************************************************************)
 (* When exactly a committed message is there twice: nobody is asked before *)
 (* the decision has been taken and its op message written, by a round that *)
-(* begins after that. What is left                                         *)
-(* are the ways that need something else.                                  *)
+(* begins after that. What is left are the ways that need something else.  *)
 (***************************************************************************)
 EXTENDS MCTransactionCheckBack
 

@@ -3,7 +3,7 @@
 A round walks through the half messages from where the last one ended. It passes those that have an op message or are
 known to be finished (`half_removed`), sets aside those that were asked for too often (`half_discard`), appends the
 others again and asks about the copy (`half_renew_and_check`), and ends at the first that is too young or newer than
-the round itself. The steps are those of spec/TransactionCheckBack.tla, one method each; `run` is the loop that takes
+the round itself. The steps are those of spec/transaction_check_back, one method each; `run` is the loop that takes
 whichever is enabled. What is repaired here:
 
     FinishedSet         a round passes what is finished, although its op message is not where it looks

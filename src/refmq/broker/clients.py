@@ -2,7 +2,7 @@
 
 Members are connections, not client ids: RocketMQ lists a client that is connected twice as two members, and clients
 that allocate queues count on seeing every member. The steps mirror `Heartbeat`, `Leave` and `RemoveMember` of
-spec/Rebalance.tla. They say which groups changed; telling the members (`NOTIFY_CONSUMER_IDS_CHANGED`) and closing
+spec/rebalance. They say which groups changed; telling the members (`NOTIFY_CONSUMER_IDS_CHANGED`) and closing
 connections are effects.
 
 One difference from 4.9.8: a member whose heartbeats stop and that the scan removes is announced to the others.

@@ -1,6 +1,6 @@
 """Queue locks: a broker lends each queue to one client at a time, so that it is consumed in order.
 
-The steps are the actions `LockQueue`, `UnlockQueue` and `LoanExpire` of spec/Rebalance.tla. A loan lasts
+The steps are the actions `LockQueue`, `UnlockQueue` and `LoanExpire` of spec/rebalance. A loan lasts
 `LOAN_MS` after it was last prolonged; a client relies on an answer for only `TRUST_MS`, so that a loan never
 ends while its holder still trusts it. Loans live in memory: a restarted broker has forgotten them.
 

@@ -1,4 +1,4 @@
-"""Transactional messages at the broker: the steps of spec/TransactionCheckBack.tla, under their names.
+"""Transactional messages at the broker: the steps of spec/transaction_check_back, under their names.
 
 A half message lies in the half topic until its producer decides. `end_transaction` takes a decision: a commit appends
 the final message to the real topic, and both kinds owe an op message (`write_op`) that marks the half message as done.

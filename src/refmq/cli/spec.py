@@ -1,4 +1,4 @@
-"""``refmq spec``: list, check, simulate, validate a trace against, and mutate the specifications."""
+"""``refmq spec``: list, show, check, simulate and mutate the specifications, and check traces against them."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from refmq.verify.spec.histories import as_saved_history
 from refmq.verify.spec.judging import Fate, judge_mutants
 from refmq.verify.spec.mutants import KINDS, Reasons, mutants_of, read_reasons, survivors_file
 from refmq.verify.spec.plan import recorded
+from refmq.verify.spec.score import Score
+from refmq.verify.spec.selection import choose, choose_one
 from refmq.verify.spec.table import write_score
 from refmq.verify.spec.table import write_table as write_results
 from refmq.verify.spec.tlc import DEFAULT_HEAP, Progress, find_tlc
 from refmq.verify.spec.traces import validate_trace
 
-SCORE_WANTED = 0.95  # killed or explained as equivalent is not enough: this many must be killed
-
 spec_dir_option = click.option(
     "--spec-dir",
     type=click.Path(path_type=Path),
-    help="Folder of the specifications (default: ./spec or the one of the source checkout).",
+    help="Folder of the specifications (default: ./spec, or that of the source checkout).",
 )
 jar_option = click.option(
     "--jar", type=click.Path(path_type=Path), help="tla2tools.jar to use (default: see the docs)."
@@ -53,12 +53,14 @@ jobs_option = click.option(
     help="Runs of TLC at the same time.",
 )
 heap_option = click.option("--heap", default=DEFAULT_HEAP, show_default=True, help="Memory of each run.")
-timeout_option = click.option("--timeout", "timeout_s", type=click.IntRange(1), help="Give a run up after SECONDS.")
+timeout_option = click.option(
+    "--timeout", "timeout_s", type=click.IntRange(1), help="Give up on a run after this many seconds."
+)
 
 
 @click.group(name="spec", no_args_is_help=True)
 def command() -> None:
-    """The TLA+ specifications: check them, walk them, hold a trace against them, mutate them."""
+    """The TLA+ specifications: check them, walk them at random, check a trace against them, mutate them."""
 
 
 @command.command("list")
@@ -154,7 +156,7 @@ def cfg(name: str, into: Path | None, spec_dir: Path | None) -> None:
 @click.option("--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Threads of each run.")
 @click.option("--write-table", is_flag=True, help="Write the table of results into the README of the folder.")
 @click.option("--counterexamples", type=click.Path(path_type=Path), help="Folder for counterexamples as JSON files.")
-@click.option("--show", is_flag=True, help="Print the counterexamples of expected violations as well.")
+@click.option("--show", is_flag=True, help="Print counterexamples of expected violations too.")
 @spec_dir_option
 @jar_option
 @jobs_option
@@ -255,7 +257,7 @@ def trace(
 @click.option("--every", type=click.IntRange(1), default=1, help="Only every N-th mutant, always the same ones.")
 @click.option("--only", default="", help="Only mutants of this definition.")
 @click.option("--dry-run", is_flag=True, help="List the mutants without running them.")
-@click.option("--no-cache", is_flag=True, help="Neither use nor keep the verdicts of earlier runs (build/mutants/).")
+@click.option("--no-cache", is_flag=True, help="Neither use nor keep verdicts in build/mutants/.")
 @click.option("--write-table", is_flag=True, help="Write the score into the README of the folder.")
 @spec_dir_option
 @jar_option
@@ -276,9 +278,9 @@ def mutate(
     timeout_s: int | None,
     as_json: bool,
 ) -> None:
-    """Drop one guard or turn one comparison of PROTOCOL at a time, and see whether TLC notices.
+    """Change one place of PROTOCOL at a time, and see whether TLC notices.
 
-    PROTOCOL may also be a module that gives a protocol further actions (MCX...); its configurations judge it.
+    PROTOCOL may also be a module that adds actions to a protocol (MCX...); its own configurations judge it.
     """
     folder = find_spec_dir(spec_dir)
     extends = protocol in extensions(folder)
@@ -288,7 +290,7 @@ def mutate(
         raise UsageError(f"there is no protocol {protocol} in {folder}")
     complete = every == 1 and not only and not kinds
     if write_table and not complete:
-        raise UsageError("--write-table takes all mutants: leave --every, --only and --kind out")
+        raise UsageError("--write-table needs all mutants: drop --every, --only and --kind")
     mutants = [mutant for mutant in mutants_of(spec.read_text(), kinds or KINDS) if only in ("", mutant.definition)]
     mutants = mutants[::every]
     if dry_run:
@@ -332,30 +334,9 @@ class MutantCounter:
             click.echo("\r\x1b[K", nl=False, err=True)
 
 
-class Score:
-    """The fates of all mutants, counted."""
-
-    def __init__(self, fates: list[Fate], reasons: Reasons) -> None:
-        self.fates = fates
-        self.undecided = [fate for fate in fates if fate.undecided_by]
-        self.survivors = [
-            fate.mutant for fate in fates if fate.mutant is not None and not fate.killed_by and not fate.undecided_by
-        ]
-        self.unexplained = [mutant for mutant in self.survivors if mutant.key not in reasons]
-        self.killed = len(fates) - len(self.survivors) - len(self.undecided)
-        self.ratio = self.killed / len(fates) if fates else 1.0
-
-    def cells(self) -> tuple[int | str, ...]:
-        explained = len(self.survivors) - len(self.unexplained)
-        percent = f"{100 * self.ratio:.1f} %"
-        return (len(self.fates), self.killed, percent, explained, len(self.unexplained), len(self.undecided))
-
-
 def report_mutants(protocol: str, score: Score, reasons: Reasons, complete: bool, as_json: bool) -> None:
-    """Print score and survivors; raise when a survivor has no reason, a reason no survivor, or the score is low."""
+    """Print the score and the survivors, and raise if something is wrong with them."""
     survivors, fates = score.survivors, score.fates
-    stale = [key for key in reasons if complete and key not in {mutant.key for mutant in survivors}]
-    broken = [fate for fate in fates if fate.broken]
     if as_json:
         print_json(
             {
@@ -372,65 +353,18 @@ def report_mutants(protocol: str, score: Score, reasons: Reasons, complete: bool
         for mutant in survivors:
             click.echo(f"survived  {mutant}\n          {reasons.get(mutant.key, 'NO REASON GIVEN')}")
         for fate in score.undecided:
-            click.echo(f"undecided {fate.mutant}\n          {fate.undecided_by} did not end in time")
+            click.echo(f"undecided {fate.mutant}\n          {fate.undecided_by} did not finish in time")
         click.echo(
             f"{protocol}: {score.killed} of {len(fates)} mutants killed ({100 * score.ratio:.1f} %), "
             f"{len(survivors)} survived, {len(score.undecided)} undecided"
         )
-    if broken:
-        raise CheckFound(f"{len(broken)} mutants do not parse, the first is {broken[0].mutant}: {broken[0].finding}")
-    if score.undecided:
-        raise CheckFound(f"{len(score.undecided)} mutants are undecided: give them more time, or the judges a bound")
-    if score.unexplained:
-        raise CheckFound(f"{len(score.unexplained)} survivors have no reason in judges/{protocol}.survivors.toml")
-    if stale:
-        mutants = ", ".join(map(str, stale[:3]))
-        raise CheckFound(f"judges/{protocol}.survivors.toml explains mutants that did not survive: {mutants}")
-    if complete and score.ratio < SCORE_WANTED:
-        raise CheckFound(f"the score of {protocol} is below {100 * SCORE_WANTED:.0f} %")
-
-
-def choose(found: list[Configuration], names: tuple[str, ...], profile: str | None) -> list[Configuration]:
-    """The configurations of the given names. A configuration that is named itself runs whatever its profile is."""
-    for name in names:
-        if not any(is_of(one, name) for one in found):
-            raise UsageError(f"there is no protocol, folder or configuration called {name} (see `refmq spec list`)")
-    wanted = profile or Profile.QUICK
-    chosen = [
-        one
-        for one in found
-        if (profile is None and any(is_called(one, name) for name in names))
-        or ((not names or any(is_of(one, name) for name in names)) and (wanted == "all" or wanted in one.profiles))
-    ]
-    if not chosen:
-        raise UsageError("no configuration fits")
-    return chosen
-
-
-def choose_one(found: list[Configuration], name: str) -> Configuration:
-    """The configuration of this name. The last part of a name is enough where no other one ends so."""
-    exact = [one for one in found if one.name == name]
-    called = exact or [one for one in found if is_called(one, name)]
-    if len(called) > 1:
-        raise UsageError(f"{name} may be {' or '.join(one.name for one in called)}")
-    if not called:
-        raise UsageError(f"there is no configuration called {name} (see `refmq spec list`)")
-    return called[0]
-
-
-def is_called(configuration: Configuration, name: str) -> bool:
-    """Whether this is the configuration's name, or the end of it: `weak/split_brain`."""
-    return f"/{configuration.name}".endswith(f"/{name}")
-
-
-def is_of(configuration: Configuration, name: str) -> bool:
-    """Whether the configuration is called so, or belongs to the protocol or the folder of this name."""
-    in_folder = f"/{configuration.name}".startswith(f"/{name.rstrip('/')}/")
-    return in_folder or configuration.protocol == name or is_called(configuration, name)
+    complaint = score.complaint(protocol, complete)
+    if complaint:
+        raise CheckFound(complaint)
 
 
 def run(chosen: list[Configuration], options: RunOptions, jobs: int, jar: Path | None, as_json: bool) -> list[Verdict]:
-    """Run the configurations with a progress line when somebody watches."""
+    """Run the configurations, with a progress line on a terminal."""
     line = ProgressLine(shown=not as_json and sys.stderr.isatty())
     verdicts = []
     for verdict in run_all(find_tlc(jar), chosen, options, jobs, line.show):
@@ -444,7 +378,7 @@ def run(chosen: list[Configuration], options: RunOptions, jobs: int, jar: Path |
 
 
 class ProgressLine:
-    """One line on stderr that says how far the running configurations are."""
+    """One line on stderr that says how far the running configurations have come."""
 
     def __init__(self, shown: bool) -> None:
         self.shown = shown
@@ -469,7 +403,7 @@ class ProgressLine:
 
 
 def finish(verdicts: list[Verdict], counterexamples: Path | None, show: bool, as_json: bool) -> None:
-    """Print and save what was found, and raise when something was not as expected."""
+    """Print and save what was found; raise if anything was not as expected."""
     saved = {}
     for verdict in verdicts:
         if verdict.outcome.states:
@@ -508,7 +442,7 @@ def finish(verdicts: list[Verdict], counterexamples: Path | None, show: bool, as
 
 
 def save_counterexample(folder: Path, verdict: Verdict) -> Path:
-    """Save a counterexample: JSON, the named steps, and as a history that `python -m conformance replay` reads."""
+    """Save a counterexample as JSON: its steps, and the history that `python -m conformance replay` reads."""
     folder.mkdir(parents=True, exist_ok=True)
     steps = steps_of(verdict.outcome, verdict.configuration.protocol)
     path = folder / f"{verdict.configuration.name.replace('/', '.')}.json"

@@ -1,4 +1,4 @@
-"""How far each consumer group has consumed each queue: the step `CommitOffset` of spec/Rebalance.tla.
+"""How far each consumer group has consumed each queue: the step `CommitOffset` of spec/rebalance.
 
 A commit is a register that the last writer wins, whoever it is: the broker does not know who owns a queue. So a late
 commit of the previous owner can move an offset back (duplicates, no loss); `CommittedOffsetMonotone` says when. A

@@ -1,4 +1,4 @@
-"""The reference store: a `MessageStore` to be read beside its specification, StoreRecovery.
+"""The reference store: a `MessageStore` to be read beside spec/store_recovery.
 
 The work is done in the modules of the steps; this one holds the state of the store as a whole: is it running, may it
 accept puts, has a flush failed.

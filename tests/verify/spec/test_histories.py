@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from conformance.base import replay_file
+from conformance.base import Violation, replay_file, replay_verdict
 from conformance.cluster.history import History as ClusterHistory
 from conformance.store.history import History as StoreHistory
 from refmq.cli.spec import command
 from refmq.errors import UsageError
-from refmq.verify.spec.histories import as_saved_history
+from refmq.verify.spec.histories import SEEN_TO_BREAK, as_saved_history
 from refmq.verify.spec.tlc import State
 from tests.verify.spec.helpers import SPEC, configuration, needs_tlc
 
@@ -37,6 +39,52 @@ def test_our_store_does_not_follow_the_counterexamples_of_rocketmq(tmp_path: Pat
     wanted = ["StartStore", "AppendMessage", "DispatchMessage", "ServeMessage"]
     assert [name for name in names if name in wanted] == wanted
     assert replay_file(path) == []
+
+
+BREAK = """
+import sys
+from pathlib import Path
+from conformance.mutants.apply import change_on_import, replacing
+from conformance.mutants.seeded import SEEDED
+path, name = Path(sys.argv[1]), sys.argv[2]
+(mistake,) = [one for one in SEEDED if one.name == name]
+change_on_import(mistake.module, replacing(mistake.old, mistake.new))
+from conformance.base import Violation, replay_file, replay_verdict
+print(*{violation.invariant for violation in replay_file(path)})
+"""
+
+
+@pytest.fixture(scope="module")
+def saved_counterexamples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("counterexamples")
+    arguments = ["check", *SEEN_TO_BREAK, "--counterexamples", str(folder), "--spec-dir", str(SPEC)]
+    result = CliRunner().invoke(command, arguments)
+    assert result.exception is None, result.output
+    return folder
+
+
+@pytest.mark.jdk
+@needs_tlc
+@pytest.mark.parametrize("name", SEEN_TO_BREAK)
+def test_a_replay_that_is_said_to_break_does(saved_counterexamples: Path, name: str) -> None:
+    path = saved_counterexamples / f"{name.replace('/', '.')}.json"
+    assert replay_file(path) == []
+    mistake = SEEN_TO_BREAK[name]
+    assert replay_verdict(path, []) == f"holds  {path.name} (and breaks with the mistake {mistake})"
+    done = subprocess.run(
+        [sys.executable, "-c", BREAK, str(path), mistake], cwd=SPEC.parent, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert configuration(name).expect.name in done.stdout.split()
+
+
+def test_a_replay_that_nobody_has_seen_break_does_not_hold(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"breaks_with": ""}')
+    assert replay_verdict(path, []).startswith("ran    x.json: no promise broke, but")
+    path.write_text("{}")
+    assert replay_verdict(path, []) == "holds  x.json"
+    assert replay_verdict(path, [Violation("AckedSurvives", "It is gone.")]) == "broken x.json"
 
 
 @pytest.mark.jdk

@@ -1,4 +1,4 @@
-"""Java machines that run TLC many times: what a run finds does not depend on where it runs, and none is left behind."""
+"""JVMs that run TLC many times: a run finds the same wherever it runs, and no JVM is left behind."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_host_ends_with_whoever_started_it(tmp_path: Path) -> None:
 
 @pytest.fixture
 def deaf(tmp_path: Path) -> Tlc:
-    """A Java machine that is ready and answers nothing; it writes its number down."""
+    """A JVM that is ready and answers nothing; it writes its process id down."""
     java = tmp_path / "java"
     java.write_text(f"#!/bin/sh\necho $$ >> {tmp_path / 'pids'}\necho '{host.READY}'\nexec sleep 600\n")
     java.chmod(0o755)

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from refmq.cli.spec import Score, command, report_mutants
+from refmq.cli.spec import command, report_mutants
 from refmq.errors import CheckFound, UsageError
 from refmq.verify.spec.catalogue import find_configurations
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.judging import FIRST_LIMIT_S, LAST_LIMIT_S, Fate, judge_mutants
 from refmq.verify.spec.mutants import mutants_of
+from refmq.verify.spec.score import Score
 from refmq.verify.spec.tlc import Found, Outcome, Tlc
 from tests.verify.spec.helpers import TOY, TURNSTILE
 

@@ -8,7 +8,7 @@ import pytest
 
 from refmq.model import vocabulary
 from refmq.verify.spec.actions import actions_of_next
-from refmq.verify.spec.catalogue import extensions, find_configurations, find_module, find_protocols
+from refmq.verify.spec.catalogue import Profile, extensions, find_configurations, find_module, find_protocols
 from refmq.verify.spec.mutants import mutants_of, read_reasons, survivors_file
 from refmq.verify.spec.plan import recorded
 from refmq.verify.spec.syntax import definitions_of, reached_from
@@ -69,10 +69,27 @@ def test_a_judge_judges() -> None:
     assert idle == []
 
 
-def test_every_result_in_the_table_is_of_a_configuration() -> None:
+def test_the_table_has_every_result_and_the_text_names_those_that_nobody_has() -> None:
     known = recorded(SPEC / "README.md")
-    assert known
     assert set(known) <= set(CONFIGURATIONS)
+    unfinished = {name for name, one in CONFIGURATIONS.items() if one.role == "MC"} - set(known)
+    text = (SPEC / "README.md").read_text().partition("## Results")[2].partition("<!-- results")[0]
+    assert set(re.findall(r"`(\w+/\w+/\w+)`", text)) == unfinished
+    assert all(CONFIGURATIONS[name].profiles == {Profile.DEEP} for name in unfinished)
+
+
+def test_the_pages_for_people_name_configurations_that_exist() -> None:
+    endings = {"/".join(name.split("/")[at:]) for name in CONFIGURATIONS for at in range(3)}
+    actions = [action for protocol in PROTOCOLS.values() for action in protocol.actions]
+    others = {name for action in actions for name in (action.step, *action.fields)}
+    for page in sorted((SPEC.parent / "docs" / "explanation").glob("spec-*.md")):
+        text = page.read_text()
+        named = {
+            *re.findall(r"`((?:\w+/)?(?:mc|weak|judges)/\w+)`", text),
+            *re.findall(r"`([a-z]+(?:_[a-z]+)+)`", text),
+        }
+        assert len(named) > 10, f"{page.name} names none"
+        assert named - endings - others == set(), page.name
 
 
 @pytest.mark.parametrize("name", FOLDERS)

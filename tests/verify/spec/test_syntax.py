@@ -51,3 +51,22 @@ def test_definitions_begin_in_the_first_column() -> None:
 def test_junctions_and_comparisons_are_told_apart(body: str, expected: list[str]) -> None:
     definition = definitions_of(module("A == " + body))["A"]
     assert kinds(read_expression(definition)) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("LET a == 1", "line 4: expected a definition after LET"),
+        ("LET 1 IN 2", "expected a definition after LET"),
+        ("IF x THEN 1", "expected ELSE"),
+        ("(x", "an expression is missing"),
+        ("\\A i \\in S", "an expression is missing"),
+        ("x /\\", "an expression is missing"),
+        ("x .", "cannot make sense of '.'"),
+        ("", "the body is empty"),
+    ],
+)
+def test_a_body_that_breaks_off_is_reported_with_its_line(body: str, complaint: str) -> None:
+    definition = definitions_of(f"---- MODULE X ----\nEXTENDS Naturals\nVARIABLES x\nA == {body}")["A"]
+    with pytest.raises(ValueError, match=complaint):
+        read_expression(definition)

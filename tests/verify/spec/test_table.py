@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from refmq.cli.spec import Score
 from refmq.errors import UsageError
 from refmq.verify.spec.catalogue import Expectation
 from refmq.verify.spec.check import judge
 from refmq.verify.spec.judging import Fate
 from refmq.verify.spec.mutants import Mutant
+from refmq.verify.spec.score import Score
 from refmq.verify.spec.table import BEGIN, END, SCORES_BEGIN, SCORES_END, write_score, write_table
 from refmq.verify.spec.tlc import Outcome, Progress
 from tests.verify.spec.helpers import TOY, expecting

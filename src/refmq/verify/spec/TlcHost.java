@@ -25,13 +25,13 @@ import java.util.concurrent.SynchronousQueue;
 import javax.management.ObjectName;
 
 /**
- * Runs TLC many times in one Java machine, one run after the other.
+ * Runs TLC many times in one JVM, one run after the other.
  *
- * <p>A small model is checked in a tenth of a second by a machine that has compiled TLC, and in a second or two by one
- * that has just started. TLC is made to run once in a process, though: it keeps what it knows of a specification in
- * static variables. So the host remembers what the static variables, and everything that they lead to, held before the
- * first run ({@link Memento}), and puts it back before the next one. Then a run begins as in a process of its own, except
- * that the machine is warm.
+ * <p>A JVM that has compiled TLC checks a small model in a tenth of a second; one that has just started needs a second or
+ * two. But TLC is written to run once per process: it keeps what it knows of a specification in static variables. So the
+ * host remembers what the static variables, and everything reachable from them, held before the first run
+ * ({@link Memento}), and restores it before the next one. Each run then begins as in a process of its own, except that the
+ * JVM is warm.
  *
  * <p>A class is part of the memento if an earlier run has loaded it. A run that loads one more (the first that checks
  * liveness, say) initialises it as always; after such a run the host begins anew, with fresh classes and a memento

@@ -1,8 +1,8 @@
-"""TLC's classes, loaded once and kept: the JVM's archive of application classes (JDK 13 and later).
+"""TLC's classes, loaded once and cached: the JVM's archive of application classes (JDK 13 and later).
 
-Most runs of TLC here take about a second, and half of that second is loading classes. The first run writes what it
-loaded to an archive in the user's cache folder; the next ones map it. The archive only saves time: without one, or with
-one that does not fit, the JVM loads the classes as always.
+Most runs of TLC here take about a second, half of which goes into loading classes. The first run writes what it loaded
+to an archive in the user's cache folder; later runs map it. The archive only saves time: without one, or with one that
+does not fit, the JVM loads the classes as usual.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ARCHIVE_NAME = "classes.jsa"
 
 
 def archive_path(java: str, jar: str) -> Path | None:
-    """Where the archive of this Java and this jar is or belongs; None when one of them cannot be read."""
+    """Where the archive for this Java and this jar is or belongs; None when one of them cannot be read."""
     digest = hashlib.sha256()
     try:
         for name in (java, jar):
@@ -30,7 +30,7 @@ def archive_path(java: str, jar: str) -> Path | None:
 
 
 def archive_options(archive: Path | None, scratch: Path) -> list[str]:
-    """Options of the JVM that use the archive, or make one in the scratch folder."""
+    """JVM options that use the archive, or make one in the scratch folder."""
     if archive is None:
         return []
     if archive.is_file():
@@ -39,7 +39,7 @@ def archive_options(archive: Path | None, scratch: Path) -> list[str]:
 
 
 def keep_archive(archive: Path | None, scratch: Path) -> None:
-    """Move an archive that a run has made to its place, whole or not at all."""
+    """Move an archive that a run has made to its place, atomically."""
     made = scratch / ARCHIVE_NAME
     if archive is None or archive.is_file() or not made.is_file():
         return

@@ -13,7 +13,7 @@ from refmq.verify.spec.catalogue import Configuration, find_module, library
 from refmq.verify.spec.plan import is_short, longest_first, recorded
 from refmq.verify.spec.tlc import DEFAULT_HEAP, Found, Outcome, Progress, Tlc, run_tlc
 
-COVERAGE_INTERVAL_MINUTES = 60  # only the statistics at the end are of interest
+COVERAGE_INTERVAL_MINUTES = 60  # only the final statistics matter
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class RunOptions:
 
 
 def tlc_arguments(configuration: Configuration, options: RunOptions) -> list[str]:
-    """The options of TLC that a configuration asks for."""
+    """The TLC options that a configuration asks for."""
     arguments = ["-workers", str(options.workers), "-fp", "0"]
     if not configuration.deadlock:
-        arguments.append("-deadlock")  # switches the search for deadlocks off
+        arguments.append("-deadlock")  # turns the deadlock check off
     if configuration.role == "SIM":
         arguments += ["-simulate", f"num={configuration.walks}", "-depth", str(configuration.depth)]
         arguments += ["-seed", str(options.seed), "-aril", "0"]
     else:
-        arguments += ["-lncheck", "final"]  # temporal properties are looked at once, when the graph is complete
+        arguments += ["-lncheck", "final"]  # temporal properties are checked once, when the graph is complete
     if configuration.covers:
         arguments += ["-coverage", str(COVERAGE_INTERVAL_MINUTES)]
     return arguments
@@ -106,7 +106,7 @@ def describe(configuration: Configuration, outcome: Outcome) -> str:
 
 
 def action_property_name(configuration: Configuration, place: str) -> str:
-    """TLC names an action property by its place; this is the name under which the configuration lists it."""
+    """TLC names an action property by its location; this is the name under which the configuration lists it."""
     properties = configuration.cfg.properties
     if len(properties) == 1:
         return properties[0]
@@ -130,7 +130,7 @@ def action_property_name(configuration: Configuration, place: str) -> str:
 
 
 def definition_at(path: Path | None, line: int) -> str:
-    """The name of the definition of a module in which a line stands."""
+    """The name of the definition that a line of a module belongs to."""
     assert line > 0, "lines are counted from 1"
     if path is None or not path.is_file():
         return ""
@@ -157,7 +157,7 @@ def run_all(
     jobs: int,
     on_progress: Callable[[dict[str, Progress]], None] | None = None,
 ) -> Iterator[Verdict]:
-    """Run the configurations, `jobs` at a time, and yield each verdict when it is there."""
+    """Run the configurations, `jobs` at a time, and yield each verdict as it comes in."""
     running: dict[str, Progress] = {}
     known = recorded(configurations[0].folder.parent / "README.md") if configurations else {}
 

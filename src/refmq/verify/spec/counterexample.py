@@ -1,4 +1,4 @@
-"""A counterexample as a sequence of steps that a person can read and a conformance history can replay."""
+"""A counterexample as a sequence of steps for people to read."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read(text: str) -> TlaValue:
     try:
         return parse_value(text)
     except ValueError:
-        return text  # a value that TLC prints in a way we do not know is still worth showing
+        return text  # a value that we cannot parse is still worth showing
 
 
 def state_changes(before: dict[str, TlaValue], after: dict[str, TlaValue]) -> Iterator[Change]:
@@ -61,7 +61,7 @@ def state_changes(before: dict[str, TlaValue], after: dict[str, TlaValue]) -> It
 
 
 def value_changes(place: str, before: TlaValue, after: TlaValue) -> Iterator[Change]:
-    """The smallest parts that differ, as long as the shape of the whole stays the same."""
+    """The smallest parts that differ, as long as the overall shape stays the same."""
     if isinstance(before, TlaFunction) and isinstance(after, TlaFunction) and set(before) == set(after):
         for key in after:
             if before[key] != after[key]:
@@ -79,7 +79,7 @@ def selector(key: TlaValue) -> str:
 
 
 def taken_by(protocol: str, action: str) -> str:
-    """Who takes the action, by the shared vocabulary; empty for names that are not in it."""
+    """Who takes the action, according to the vocabulary; empty for names that are not in it."""
     for known in vocabulary.PROTOCOLS:
         if known.module == protocol:
             for candidate in known.actions:
@@ -105,6 +105,7 @@ def comment_of(spec: Path, action: str) -> str:
 
 def render(steps: list[CounterStep], loop_to: int | None) -> str:
     """The steps for people: a line per step, a line per change."""
+    assert loop_to is None or 1 <= loop_to <= len(steps), "it returns to one of its own steps"
     lines = []
     for number, step in enumerate(steps, start=1):
         who = f"  ({step.by})" if step.by else ""
@@ -130,7 +131,7 @@ def shorten(text: str) -> str:
 
 
 def history(steps: list[CounterStep], loop_to: int | None) -> dict[str, object]:
-    """The counterexample as JSON data in the form of a conformance history: a list of named steps."""
+    """The counterexample as JSON data: a list of named steps, each with what it changed."""
     entries = [
         {
             "step": step.action,

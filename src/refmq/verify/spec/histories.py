@@ -9,7 +9,9 @@
 
 A history says less than a counterexample: a flush covers what is due, a power loss takes everything that was not
 flushed or nothing, an acknowledgement comes when the store gives it. Actions without a counterpart are listed under
-`left_out`. A replay that holds shows that our code does not follow the counterexample down this road, and no more.
+`left_out`. So a replay may hold because our code is right, or because the history has lost the point. `SEEN_TO_BREAK`
+lists the counterexamples whose replay is known to break when our code has a certain mistake; of the others nobody knows
+whether they can.
 """
 
 from __future__ import annotations
@@ -25,15 +27,28 @@ from refmq.verify.spec.values import TlaValue, parse_value
 
 HistoryStep = dict[str, object]
 
-ROLL_LEAVES_BYTES = 16  # of a log file: no record fits any more, so the next one goes to the next file
+ROLL_LEAVES_BYTES = 16  # of a log file: too little for a record, so the next one goes to the next file
 EXPIRED_AFTER_MS = 100 * 3600 * 1000  # files are kept for 72 hours
 ROUND_MS = 70_000  # rounds of check-backs begin every 60 s
 IMMUNITY_MS = 10_000  # a half message is young for 6 s
 
 NO_HISTORY = {
-    "HaReplication": "histories of clusters have no slaves; hold a trace of one against the specification instead",
+    "HaReplication": "histories of clusters have no slaves; check a trace of one against the specification instead",
     "Rebalance": "its steps are decisions of consumers, which a history leaves to its clients",
 }
+
+SEEN_TO_BREAK = {
+    "store_recovery/weak/abort_file_after_recovery": "dispatch-from-the-end",
+    "store_recovery/weak/failed_flush_acknowledged": "flush-failure-ignored",
+    "store_recovery/weak/fill_units_block_queue": "dispatch-from-the-end",
+    "store_recovery/weak/phantom_queue_unit": "dispatch-from-the-end",
+    "store_recovery/weak/queue_units_shifted": "dispatch-from-the-end",
+    "store_recovery/weak/recovered_log_counts_as_flushed": "tail-not-flushed",
+    "store_recovery/weak/stale_tail_read_again": "dispatch-from-the-end",
+    "store_recovery/weak/unflushed_message_served": "dispatch-unflushed",
+}
+"""Configuration -> a mistake in conformance/mutants with which the replay of its counterexample breaks the same
+promise. A test sees each of them break."""
 
 
 @dataclass(slots=True)
@@ -50,7 +65,7 @@ class Translation:
 
 
 def as_saved_history(configuration: Configuration, states: Sequence[State]) -> dict[str, object]:
-    """The keys `kind` and `history` of a saved history, or `kind: none` and a `reason`."""
+    """The keys of a saved history, or `kind: none` and a `reason`."""
     if configuration.protocol in NO_HISTORY:
         return {"kind": "none", "reason": NO_HISTORY[configuration.protocol]}
     read = [(state.action, {name: parse_value(text) for name, text in state.variables.items()}) for state in states]
@@ -65,6 +80,7 @@ def as_saved_history(configuration: Configuration, states: Sequence[State]) -> d
         "kind": translation.kind,
         "history": {"setting": translation.setting, "steps": translation.steps},
         "left_out": translation.left_out,
+        "breaks_with": SEEN_TO_BREAK.get(configuration.name, ""),
     }
 
 
@@ -73,7 +89,7 @@ def as_saved_history(configuration: Configuration, states: Sequence[State]) -> d
 IN_RECOVERY = ("started", "scanned", "cut")
 UPKEEP = ("FlushQueue", "FlushIndex", "WriteCheckpoint")
 NO_STEP_OF_THEIR_OWN = ("AckPut", "RollFile", "ScanLog", "TruncateQueue", "TruncateLog", "FinishRecovery")
-"""What the store does by itself, or with the step before."""
+"""What the store does on its own, or as part of the step before."""
 
 
 def store_history(cfg: Cfg, states: Sequence[tuple[str, dict[str, TlaValue]]]) -> Translation:
@@ -87,7 +103,7 @@ def store_history(cfg: Cfg, states: Sequence[tuple[str, dict[str, TlaValue]]]) -
             recovering += 1
             if action in ("ProcessCrash", "PowerLoss"):
                 how = "process" if action == "ProcessCrash" else "power"
-                # It dies on its way, at an effect that stands for how far it had come; then it is started again.
+                # It dies in the middle, at an effect that stands for how far it had come; then it is started again.
                 made.add("StartStore", deaths=[[how, recovering, []]])
                 recovering = 0
         elif action == "StartStore":
@@ -185,7 +201,7 @@ def cluster_history(states: Sequence[tuple[str, dict[str, TlaValue]]]) -> Transl
                 dead = [one for one in members(after["dead"]) if one not in members(before["dead"])]
                 made.add(action, client=clients.get(dead[0], 0) if dead else 0)
             case _ if action not in BY_THE_BROKER:
-                made.left_out.append(action)  # what is lost or ends a round early: a history cannot say which one
+                made.left_out.append(action)  # a history cannot say which message is lost or which round ends early
     made.add("AdvanceClock", by_ms=ROUND_MS)
     made.add("Pull", client=0)
     return made

@@ -1,9 +1,8 @@
-"""Java machines that run TLC many times: TlcHost.java, and how to talk to it.
+"""JVMs that run TLC many times: TlcHost.java, and how to talk to it.
 
-Most runs of TLC here are so small that a new Java machine spends its life loading and compiling TLC. A host stays, and
-runs one after the other, each with the result that it has in a process of its own. It is started from its source,
-which takes a Java with a compiler; with another one, or with a `tlc` that finds its own Java, there are no hosts, and
-every run is a process.
+Most runs of TLC here are so small that a new JVM spends its life loading and compiling TLC. A host stays up and does
+one run after the other, each with the result it would have in a process of its own. It is started from its source,
+which takes a JDK. With a JRE, or with a `tlc` that finds its own Java, there are no hosts, and every run is a process.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ SOURCE = Path(__file__).parent / "TlcHost.java"
 READY = "@!@!@HOST-READY @!@!@"
 RUN_END = re.compile(r"@!@!@HOST-END (\d+) (\d+) @!@!@")
 OPENED_PACKAGES = ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks")
-START_LINES_MAX = 100  # what a Java machine may say before it is ready; one without a compiler says two lines
-START_TIMEOUT_S = 120  # it compiles the source first, a second of work
+START_LINES_MAX = 100  # what a JVM may print before it is ready; one without a compiler prints two lines
+START_TIMEOUT_S = 120  # it compiles the source first, which takes a second
 STOP_TIMEOUT_S = 30
 
 Start = Callable[[Sequence[str], Path], "subprocess.Popen[str]"]
-"""How a process is started, in which folder; its input and output are pipes."""
+"""Starts a process in a folder; its input and output are pipes."""
 
 
 @dataclass(slots=True)
 class HostedRun:
-    """One run in a host: its output, and after the last line how it ended (no code: the host died)."""
+    """One run in a host: its output and, after the last line, how it ended (no code: the host died)."""
 
     process: subprocess.Popen[str]
     code: int | None = None
@@ -52,20 +51,22 @@ class HostedRun:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One Java machine and the folder for its temporary files."""
+    """One JVM and the folder for its temporary files."""
 
     process: subprocess.Popen[str]
     folder: Path
 
     def begin(self, library: str, arguments: Sequence[str]) -> HostedRun:
-        """Ask for a run. Its output has to be read to the end before the next one."""
+        """Request a run. Read its output to the end before requesting the next one."""
         assert self.process.stdin is not None
-        with suppress(BrokenPipeError):  # if it died, the output ends without a code, which says so
-            os.write(self.process.stdin.fileno(), request(library, *arguments))  # short enough for a pipe as a whole
+        with suppress(BrokenPipeError):  # if it died, the output ends without a code, which tells
+            os.write(
+                self.process.stdin.fileno(), request(library, *arguments)
+            )  # short enough for a pipe to take it whole
         return HostedRun(self.process)
 
     def stop(self) -> None:
-        """End the machine, in the middle of a run as well, and remove what it left."""
+        """End the JVM, even in the middle of a run, and remove what it left."""
         self.process.kill()
         self.process.wait(STOP_TIMEOUT_S)
         for stream in (self.process.stdin, self.process.stdout):
@@ -75,14 +76,14 @@ class Host:
 
 
 def request(*strings: str) -> bytes:
-    """A count, and each string with the number of its bytes before it (Java's `DataInput.readUTF`)."""
+    """A count, then each string preceded by its length in bytes (Java's `DataInput.readUTF`)."""
     encoded = [text.encode() for text in strings]
     return struct.pack(">i", len(encoded)) + b"".join(struct.pack(">H", len(text)) + text for text in encoded)
 
 
 @dataclass(slots=True)
 class Hosts:
-    """The hosts of one use of TLC. Between `open` and `close` they are lent, one to each thread that asks."""
+    """The hosts of one TLC. Between `open` and `close` they are lent, one to each thread that asks."""
 
     start: Start
     command: tuple[str, ...]
@@ -102,7 +103,7 @@ class Hosts:
             host.stop()
 
     def borrow(self, jvm: Sequence[str]) -> Host | None:
-        """A host for one run, or None where there are none. Whoever borrows it gives it back or stops it."""
+        """A host for one run, or None where there are none. The borrower gives it back or stops it."""
         with self.lock:
             if not self.lending:
                 return None
@@ -110,11 +111,11 @@ class Hosts:
                 return self.idle.pop()
         host = start_host(self.start, self.command[0], jvm, self.command[1])
         if host is None:
-            self.lending = False  # this Java has no compiler, and will have none a second later
+            self.lending = False  # this Java has no compiler, and will not grow one
         return host
 
     def take_back(self, host: Host, run: HostedRun, usable: bool) -> tuple[int, float]:
-        """End a loan: the exit code of the run and its processor time. A host that died of it is replaced later."""
+        """End a loan: the exit code of the run and its processor time. A host that died is replaced later."""
         with self.lock:
             kept = usable and run.code is not None and self.lending
             if kept:
@@ -125,7 +126,7 @@ class Hosts:
 
 
 def start_host(start: Start, java: str, jvm: Sequence[str], jar: str) -> Host | None:
-    """A host that is ready; None when this Java cannot run a source file."""
+    """A host that is ready, or None when this Java cannot run a source file."""
     folder = Path(tempfile.mkdtemp(prefix="refmq-tlc-host-"))
     opened = [part for name in OPENED_PACKAGES for part in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")]
     host = Host(start([java, *jvm, f"-Djava.io.tmpdir={folder}", *opened, str(SOURCE), jar], folder), folder)

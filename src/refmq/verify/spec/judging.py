@@ -1,12 +1,13 @@
-"""What becomes of mutants: each is held against the configurations that say `mutants: yes`.
+"""What becomes of mutants: each faces the configurations with `mutants = true`, its judges.
 
-A mutant is killed by the first configuration that does not end as it expects; only survivors go on to the next one. The
-quickest one is asked first, and soon the one that has killed most mutants for its time.
-A judge that does not end in time has said nothing: it is asked again, with more time, when no other one killed the
-mutant, and a mutant about which a judge stays silent even then is undecided, which is neither killed nor survived.
-Verdicts are kept in a file, under a hash of everything that they depend on (the mutated module, the other modules, the
-configuration, the way in which TLC is run), so that a run that was interrupted goes on where it stopped, and a change
-of one configuration asks only for the verdicts of that one.
+The first judge that does not end as it expects kills the mutant; only survivors go on to the next judge. At first the
+quickest judge goes first, and soon the one that has killed most mutants for its time. A judge that does not finish in
+time has said nothing. If no other judge kills the mutant, it is asked again with more time; if it still says nothing,
+the mutant is undecided, which is neither killed nor survived.
+
+Verdicts are kept in a file, under a hash of everything they depend on (the mutated module, the other modules, the
+configuration, the way TLC is run). So an interrupted run resumes where it stopped, and changing one configuration only
+asks for that one's verdicts again.
 """
 
 from __future__ import annotations
@@ -29,39 +30,39 @@ from refmq.verify.spec.mutants import Mutant
 from refmq.verify.spec.plan import recorded
 from refmq.verify.spec.tlc import Found, Tlc, run_tlc
 
-FIRST_LIMIT_S = 90  # many times what a judge takes with the original
-LAST_LIMIT_S = 900  # a mutant that takes longer lets the model grow without end (or the machine is very busy)
+FIRST_LIMIT_S = 90  # many times what a judge takes for the original
+LAST_LIMIT_S = 900  # a mutant that takes longer makes the model grow without end (or the machine is very busy)
 MUTANT_HEAP = "1g"
-RUN_START_S = 0.2  # what a judge costs that has nothing to do
+RUN_START_S = 0.2  # what a judge with nothing to do costs
 UNPARSABLE = re.compile(r"Parsing or semantic analysis failed|\*\*\* Errors|Lexical error")
-UNTIMED_S = 5.0  # how long a judge is taken to be of which the table of results knows nothing
+UNTIMED_S = 5.0  # assumed for a judge that is not in the table of results
 
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What became of a mutant: the configuration and the finding that killed it, or nothing."""
+    """What became of a mutant: the configuration and the finding that killed it, if any."""
 
     mutant: Mutant | None
     killed_by: str = ""
     finding: str = ""
     broken: bool = False
-    """It does not parse: a fault of the mutation tool, not a finding."""
+    """It does not parse: a bug of the mutation tool, not a finding."""
     undecided_by: str = ""
-    """A configuration that did not end in time, when no other one killed it."""
+    """A configuration that did not finish in time, when no other one killed the mutant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What one configuration found in one mutant; an empty finding: it ended as it expects."""
+    """What one configuration found in one mutant; no finding means that it ended as it expects."""
 
     finding: str = ""
     broken: bool = False
     late_after_s: int = 0
-    """It did not end in so many seconds (or in the memory that it had), so there is no finding yet; 0: it did."""
+    """It did not finish in this many seconds (or ran out of memory), so there is no finding yet; 0: it did."""
 
 
 class Judgements:
-    """The verdicts of earlier runs: lines of JSON, of which the last one for a key counts. Without a file, none."""
+    """The verdicts of earlier runs: lines of JSON, the last of which counts for each key. Without a file, none."""
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
@@ -76,7 +77,7 @@ class Judgements:
                         str(entry["finding"]), bool(entry["broken"]), late_after_s
                     )
                 except (ValueError, KeyError, TypeError):
-                    continue  # the last line of a run that was killed; its verdict is found again
+                    continue  # the last line of a run that was killed; its verdict is found anew
 
     def get(self, key: str) -> Judgement | None:
         with self.lock:
@@ -94,13 +95,13 @@ class Judgements:
 
 @dataclass(frozen=True, slots=True)
 class Court:
-    """Everything that judging one protocol takes."""
+    """Everything needed to judge one protocol."""
 
     tlc: Tlc
     spec: Path
     judges: Sequence[Configuration]
     seconds: Mapping[str, float]
-    """How long each judge takes, by its name."""
+    """How long each judge takes, by name."""
     options: RunOptions
     judgements: Judgements
     asked: Counter[str] = field(default_factory=Counter)
@@ -111,7 +112,7 @@ class Court:
         return text if mutant is None else mutant.apply(text)
 
     def key(self, mutant: Mutant | None, configuration: Configuration) -> str:
-        """A hash of all that the verdict depends on."""
+        """A hash of everything the verdict depends on."""
         digest = hashlib.sha256(self.text_of(mutant).encode())
         digest.update(b"\0" + configuration.cfg.render().encode())
         for path in sorted(modules_read(configuration.folder, configuration.module) - {self.spec}):
@@ -121,7 +122,7 @@ class Court:
         return digest.hexdigest()
 
     def judge_one(self, mutant: Mutant | None, configuration: Configuration, limit_s: int) -> Judgement:
-        """The verdict of one configuration, from an earlier run (if that had as much time) or by TLC."""
+        """The verdict of one configuration, from an earlier run (if it had as much time) or from TLC."""
         key = self.key(mutant, configuration)
         judgement = self.judgements.get(key)
         if judgement is None or 0 < judgement.late_after_s < limit_s:
@@ -155,21 +156,21 @@ class Court:
         return Judgement() if verdict.ok else Judgement(verdict.reason[:200])
 
     def promise(self, configuration: Configuration) -> float:
-        """How many mutants a judge kills in a second, as far as it has been asked."""
+        """How many mutants a judge kills per second, judging by those it has seen."""
         name = configuration.name
         return (self.killed[name] + 1) / (self.asked[name] + 2) / (self.seconds[name] + RUN_START_S)
 
     def fate_of(self, mutant: Mutant) -> Fate:
-        """Hold a mutant against one judge after the other until one of them does not end as it expects.
+        """Try one judge after the other until one does not end as it expects.
 
-        A judge that is known to have killed it is enough.
+        A judge known to have killed the mutant is enough.
         """
         for configuration in self.judges:
             known = self.judgements.get(self.key(mutant, configuration))
             if known is not None and known.finding:
                 return Fate(mutant, configuration.name, known.finding, known.broken)
         fair = [judge for judge in self.judges if assumes_fairness(judge)]
-        # Without fairness conditions a judge does not read what a mutant of that kind has changed.
+        # Without fairness conditions a judge never reads what a mutant of that kind changed.
         waiting = fair if mutant.kind == "fair" else self.judges
         for limit_s in self.limits:
             late = []
@@ -186,7 +187,7 @@ class Court:
 
     @property
     def limits(self) -> Sequence[int]:
-        """How long a judge may take, and how long when it is asked again."""
+        """How long a judge may take, at first and when asked again."""
         return (self.options.timeout_s,) if self.options.timeout_s else (FIRST_LIMIT_S, LAST_LIMIT_S)
 
 
@@ -195,9 +196,9 @@ def assumes_fairness(configuration: Configuration) -> bool:
 
 
 def gave_up(errors: Sequence[str]) -> bool:
-    """Whether Java itself failed, for lack of memory or because somebody ended it. TLC has not found anything then.
+    """Whether Java itself failed: out of memory, or killed. Then TLC has found nothing.
 
-    An error while a mutant is evaluated (a value outside of a function's domain) is a finding, and kills it.
+    An error in evaluating a mutant (a value outside a function's domain) is a finding, and kills it.
     """
     return any("OutOfMemory" in error for error in errors) or all(
         error.startswith("TLC ended with code") for error in errors
@@ -214,7 +215,7 @@ def judge_mutants(
     on_fate: Callable[[Fate], None] | None = None,
     cache: Path | None = None,
 ) -> list[Fate]:
-    """The fate of every mutant, in the order given. The original has to pass every judge first."""
+    """The fate of every mutant, in order. The original must satisfy every judge first."""
     assert configurations, "somebody has to judge"
     times = recorded(configurations[0].folder.parent / "README.md")
 

@@ -1,19 +1,19 @@
-r"""Mutants: the specification with one guard missing or one comparison turned, and whether anything notices.
+r"""Mutants: the specification with one guard missing or one comparison changed. Does anything notice?
 
-Made from every definition that `Next` reaches (of a module that extends a protocol: those of its own that its own
-`...Next` reaches), and the last kind from what `FairSpec` adds to it:
+They are made from every definition that `Next` reaches (in a module that extends a protocol: from its own definitions
+that its own `...Next` reaches); the last kind is made from what `FairSpec` adds to `Next`:
 
 | kind   | what is changed                                                     | example                          |
 |--------|---------------------------------------------------------------------|----------------------------------|
-| drop   | one conjunct that does not speak of the next state becomes TRUE     | `/\ flushed >= end` is gone      |
-| swap   | one comparison is turned into its neighbour                         | `<` to `<=`, `=` to `#`          |
+| drop   | one conjunct that does not mention the next state becomes TRUE      | `/\ flushed >= end` is gone      |
+| swap   | one comparison becomes its neighbour                                | `<` to `<=`, `=` to `#`          |
 | effect | one `x' = e` becomes `x' = x`                                       | a forgotten assignment           |
 | update | one of several `!.f = e` in an EXCEPT becomes `!.f = @`             | a forgotten part of one          |
-| then   | a condition of IF that is no comparison becomes TRUE                | a switch that is always on       |
+| then   | an IF condition that is not a comparison becomes TRUE               | a switch that is always on       |
 | else   | ... becomes FALSE                                                   | ... or off                       |
 | fair   | one conjunct with WF_ or SF_ becomes TRUE                           | an action that need not happen   |
 
-A conjunct that only names a definition whose body is TRUE is left alone: a model bounds itself by giving it another
+A conjunct that only names a definition whose body is TRUE is left alone: models bound themselves by giving it another
 body. `judging` finds out what becomes of the mutants. Survivors are explained in judges/X.survivors.toml, one entry
 each; a survivor without a reason, and a reason without its survivor, are failures.
 """
@@ -31,9 +31,9 @@ from refmq.verify.spec.syntax import (
     Definition,
     Node,
     definitions_of,
+    mentions_next_state,
     reached_from,
     read_expression,
-    speaks_of_next_state,
 )
 
 KINDS = ("drop", "swap", "effect", "update", "then", "else", "fair")
@@ -66,9 +66,9 @@ class Mutant:
     kind: str
     line: int
     original: str
-    """What is changed, in one line with single blanks: how an explanation names it."""
+    """What is changed, on one line with single spaces: how an explanation names it."""
     occurrence: int
-    """1 for the first such text in its definition, 2 for the next one."""
+    """1 for the first such text in its definition, 2 for the next."""
     start: int
     end: int
     replacement: str
@@ -82,7 +82,8 @@ class Mutant:
         return f"{self.definition}: {self.kind} `{self.original}`{again}, line {self.line}"
 
     def apply(self, text: str) -> str:
-        """The mutated text. Columns of what follows are kept where there is room: junction lists depend on them."""
+        """The mutated text. What follows keeps its column where there is room: junction lists depend on it."""
+        assert 0 <= self.start < self.end <= len(text), "it was made from this text"
         old = text[self.start : self.end]
         padding = " " * max(0, len(old.rpartition("\n")[2]) - len(self.replacement)) if "\n" not in old else ""
         return text[: self.start] + self.replacement + padding + "\n" * old.count("\n") + text[self.end :]
@@ -115,7 +116,7 @@ def mutants_of(text: str, kinds: Sequence[str] = KINDS) -> list[Mutant]:
 
 
 def mutated_definitions(definitions: dict[str, Definition]) -> list[str]:
-    """What `Next` reaches, without the definitions that only list actions; and the fairness conditions."""
+    """What `Next` reaches, except definitions that only list actions; and the fairness conditions."""
     root = next_of(definitions)
     steps = reached_from(root, definitions)
     actions = [name for name in steps if name != root and not is_group(definitions[name], definitions)]
@@ -124,7 +125,7 @@ def mutated_definitions(definitions: dict[str, Definition]) -> list[str]:
 
 
 def next_of(definitions: dict[str, Definition]) -> str:
-    """`Next`; of a module that extends a protocol, its own `...Next`."""
+    """`Next`, or the `...Next` of a module that extends a protocol."""
     return next((name for name in definitions if name.endswith("Next") and name != "Next"), "Next")
 
 
@@ -133,7 +134,7 @@ def is_fairness(text: str) -> bool:
 
 
 def whole_of_part(text: str, definition: Definition, root: Node, part: int) -> str:
-    """The whole comparison or update of which a token is the operator or the first one of the new value."""
+    """The whole comparison or update that has this token as its operator or as the first one of its new value."""
     for node in nodes(root):
         is_swap = node.kind == "compare" and node.operator == part
         if is_swap or (node.kind == "update" and node.children[-1].first == part):
@@ -156,7 +157,7 @@ def changes(
         tokens = definition.tokens[node.first : node.last + 1]
         return any(
             token.text in {"'", "UNCHANGED"}
-            or (token.text in definitions and speaks_of_next_state(token.text, definitions))
+            or (token.text in definitions and mentions_next_state(token.text, definitions))
             for token in tokens
         )
 
@@ -185,7 +186,7 @@ def changes(
             variable = assigned(node)
             if variable:
                 value = [token.text for token in definition.tokens[node.operator + 1 : node.last + 1]]
-                if value != [variable]:  # else it says already that nothing changes
+                if value != [variable]:  # otherwise it already says that nothing changes
                     yield "effect", node.first, node.last, f"{variable}' = {variable}"
             elif operator in SWAPS and not primed(node.children[0]):
                 yield "swap", node.operator, node.operator, SWAPS[operator]

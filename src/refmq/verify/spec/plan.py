@@ -1,8 +1,8 @@
-"""What the last runs say about the next one: how large each configuration is, from the table in spec/README.md.
+"""Planning a run from the last one: the table in spec/README.md says how large each configuration is.
 
-A JVM that only lives for a second should compile quickly rather than well, and the longest run should begin first, so
-that no core is left alone with it at the end. Neither changes what is found; a table that is missing or out of date
-only makes a run longer.
+A JVM that lives for a second should compile quickly rather than well, and the longest run should start first, so that
+it does not keep one core busy alone at the end. Neither changes what is found; a missing or outdated table only makes a
+run longer.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from refmq.verify.spec.catalogue import Configuration
 
-SHORT_RUN_S = 15.0  # below this the optimising compiler of the JVM costs more than it gives
+SHORT_RUN_S = 15.0  # below this the JVM's optimising compiler costs more than it gains
 ROW = re.compile(r"\| `([\w/]+)` \|[^|]*\| ([\d,]+) \| (\d+) \| ([\d.]+) s \|")
 
 
@@ -41,9 +41,9 @@ def recorded(readme: Path) -> dict[str, Record]:
 
 
 def is_short(configuration: Configuration, known: Mapping[str, Record]) -> bool:
-    """Whether the JVM of this configuration lives too briefly for its optimising compiler.
+    """Whether this configuration runs too briefly for the JVM's optimising compiler.
 
-    Of what nobody timed yet, those that judge mutants and those that only look for a violation are taken to be short.
+    Of those that have not been timed yet, judges of mutants and searches for a violation are assumed to be short.
     """
     record = known.get(configuration.name)
     if record is None:
@@ -52,7 +52,7 @@ def is_short(configuration: Configuration, known: Mapping[str, Record]) -> bool:
 
 
 def longest_first(configurations: Iterable[Configuration], known: Mapping[str, Record]) -> list[Configuration]:
-    """The longest first; those that nobody timed yet before all others, complete searches before violations."""
+    """The longest first. Those not timed yet come before all others, complete searches before violations."""
 
     def rank(configuration: Configuration) -> tuple[bool, float, bool, str]:
         record = known.get(configuration.name)

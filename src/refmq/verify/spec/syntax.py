@@ -1,9 +1,9 @@
-r"""A reader of TLA+ that is small because it is only used on our own specifications.
+r"""A reader of TLA+, small because it only has to read our own specifications.
 
-It knows tokens with their line and column, the definitions at the top of a module (a name in the first column), and
-expressions: junction lists by their columns, the operators around comparisons by their precedence, everything that
-binds tighter than a comparison as one run of operators. That is enough to find every conjunct and every comparison
-of an action; it is not a parser for all of TLA+ (no proofs, no user-defined infix operators, no nested modules).
+It knows tokens with their line and column, the top-level definitions of a module (a name in the first column), and
+expressions: junction lists by their columns, the operators around comparisons by their precedence, and everything that
+binds tighter than a comparison as one run of operators. That is enough to find every conjunct and every comparison of
+an action. It is not a parser for all of TLA+: no proofs, no user-defined infix operators, no nested modules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition at the top of a module; its body is `tokens`."""
+    """A top-level definition; its body is `tokens`."""
 
     name: str
     tokens: tuple[Token, ...]
@@ -66,7 +66,7 @@ class Definition:
 
     @property
     def primed(self) -> bool:
-        """Whether the body itself speaks of the next state."""
+        """Whether the body itself mentions the next state."""
         return any(token.text in {"'", "UNCHANGED"} for token in self.tokens)
 
 
@@ -85,7 +85,7 @@ class Node:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a module, without space and comments. ValueError names the line that cannot be read."""
+    """The tokens of a module, without whitespace and comments. ValueError names the line that cannot be read."""
     found = []
     position, line, line_start = 0, 0, 0
     while position < len(text):
@@ -104,6 +104,7 @@ def tokens_of(text: str) -> list[Token]:
         if breaks:
             line += breaks
             line_start = text.rindex("\n", position, end) + 1
+        assert end > position, "every turn reads something"
         position = end
     return found
 
@@ -124,7 +125,7 @@ def end_of_comment(text: str, start: int) -> int:
 
 
 def definitions_of(text: str) -> dict[str, Definition]:
-    """The definitions at the top of a module, by name, in their order."""
+    """The top-level definitions of a module, by name, in order."""
     tokens = tokens_of(text)
     starts = [index for index, token in enumerate(tokens) if token.column == 0 and ends_a_body(tokens, index)]
     found = {}
@@ -143,7 +144,7 @@ def ends_a_body(tokens: list[Token], index: int) -> bool:
 
 def definition_equals(tokens: list[Token], index: int) -> int | None:
     """The index of the `==` when a definition `Name ==`, `Name(a, b) ==` or `Name[x \\in S] ==` begins at `index`."""
-    if tokens[index].text == "LOCAL":
+    if index < len(tokens) and tokens[index].text == "LOCAL":
         index += 1
     if index >= len(tokens) or tokens[index].kind != "word" or tokens[index].text in NOT_NAMES:
         return None
@@ -170,18 +171,18 @@ def reached_from(name: str, definitions: dict[str, Definition]) -> list[str]:
     return found
 
 
-def speaks_of_next_state(name: str, definitions: dict[str, Definition]) -> bool:
+def mentions_next_state(name: str, definitions: dict[str, Definition]) -> bool:
     """Whether a definition is an action: it primes variables, or uses a definition that does."""
     return any(definitions[other].primed for other in reached_from(name, definitions))
 
 
 class ExpressionReader:
-    """Reads the body of a definition into nodes. Junction lists are told apart by the columns of their bullets."""
+    """Reads the body of a definition into nodes. The columns of their bullets tell junction lists apart."""
 
     def __init__(self, tokens: tuple[Token, ...]) -> None:
         self.tokens = tokens
         self.at = 0
-        self.lists: list[int] = []  # columns of the junction lists that we are in
+        self.lists: list[int] = []  # columns of the junction lists around the current token
 
     def text(self, ahead: int = 0) -> str:
         """The text of the next token, or nothing at the end of the current list item."""
@@ -194,14 +195,20 @@ class ExpressionReader:
         return token.text
 
     def read(self) -> Node:
+        if not self.tokens:
+            raise ValueError("the body is empty")
         node = self.expression()
         if self.at < len(self.tokens):
-            token = self.tokens[self.at]
-            raise ValueError(f"line {token.line + 1}: cannot make sense of {token.text!r}")
+            raise ValueError(f"{self.place()}: cannot make sense of {self.tokens[self.at].text!r}")
+        assert not self.lists, "every junction list has ended"
         return node
 
+    def place(self) -> str:
+        """Where the reader is, for a complaint; the last token's line at the end."""
+        return f"line {self.tokens[min(self.at, len(self.tokens) - 1)].line + 1}"
+
     def expression(self) -> Node:
-        """Implications and equivalences, the loosest of all."""
+        """Implications and equivalences, which bind loosest."""
         node = self.junction()
         while self.text() in {"=>", "<=>", "~>", "\\equiv"}:
             self.at += 1
@@ -243,7 +250,7 @@ class ExpressionReader:
         if self.text() in PREFIXES:
             first = self.at
             self.at += 1
-            # Negation takes a whole comparison, the others take what follows directly.
+            # Negation applies to a whole comparison, the others to what follows directly.
             inner = self.comparison() if self.tokens[first].text in {"~", "\\lnot", "\\neg"} else self.unary()
             return Node("other", first, inner.last, [inner])
         return self.postfix(self.primary())
@@ -254,7 +261,7 @@ class ExpressionReader:
             if text == "'":
                 self.at += 1
                 node = Node("other", node.first, self.at - 1, [node])
-            elif text in {".", "!"} and self.tokens[self.at + 1].kind == "word":
+            elif text in {".", "!"} and self.is_word(1):
                 self.at += 2
                 node = Node("other", node.first, self.at - 1, [node])
             elif text in {"[", "("}:
@@ -263,12 +270,14 @@ class ExpressionReader:
             else:
                 return node
 
+    def is_word(self, ahead: int) -> bool:
+        return self.at + ahead < len(self.tokens) and self.tokens[self.at + ahead].kind == "word"
+
     def primary(self) -> Node:
         first, text = self.at, self.text()
         match text:
             case "":
-                token = self.tokens[min(self.at, len(self.tokens) - 1)]
-                raise ValueError(f"line {token.line + 1}: an expression is missing before {token.text!r}")
+                raise ValueError(f"{self.place()}: an expression is missing")
             case "/\\" | "\\/":
                 return self.list_(text)
             case "(" | "[" | "{" | "<<":
@@ -306,8 +315,7 @@ class ExpressionReader:
 
     def expect(self, text: str) -> None:
         if self.text() != text:
-            token = self.tokens[min(self.at, len(self.tokens) - 1)]
-            raise ValueError(f"line {token.line + 1}: expected {text} before {token.text!r}")
+            raise ValueError(f"{self.place()}: expected {text}")
         self.at += 1
 
     def let(self) -> Node:
@@ -317,7 +325,7 @@ class ExpressionReader:
         while self.text() != "IN":
             equals = definition_equals(list(self.tokens), self.at)
             if equals is None:
-                raise ValueError(f"line {self.tokens[self.at].line + 1}: expected a definition after LET")
+                raise ValueError(f"{self.place()}: expected a definition after LET")
             self.at = equals + 1
             children.append(self.expression())
         self.expect("IN")
@@ -381,7 +389,7 @@ class ExpressionReader:
         return Node("other", first, self.at - 1, children)
 
     def updates(self) -> Iterator[Node]:
-        """`![a].b = e, ![c] = f`: what is behind the `=` are expressions, the `=` are not comparisons."""
+        """`![a].b = e, ![c] = f`: what follows an `=` is an expression, the `=` itself is not a comparison."""
         while self.text() == "!":
             first = self.at
             self.at += 1
@@ -399,7 +407,7 @@ class ExpressionReader:
 
 
 def mark_binders(children: list[Node], separators: list[str]) -> None:
-    """`{x \\in S : P}`, `{e : x \\in S}`, `[x \\in S |-> e]`: the bounds are no comparisons."""
+    """`{x \\in S : P}`, `{e : x \\in S}`, `[x \\in S |-> e]`: the bounds are not comparisons."""
     if not children or not separators or separators[0] not in {":", "|->"}:
         return
     if children[0].kind == "compare":

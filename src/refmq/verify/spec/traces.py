@@ -1,4 +1,4 @@
-r"""Validating a recorded trace: its events become a constant of TraceX, and TLC looks for a behaviour that takes all.
+r"""Validating a recorded trace: its events become a constant of TraceX, and TLC looks for a behaviour with all of them.
 
 TLC 2.15 cannot read JSON, so a module is generated that extends TraceX:
 
@@ -10,12 +10,12 @@ TLC 2.15 cannot read JSON, so a module is generated that extends TraceX:
 
 and the configuration of TraceX gets `CONSTANT Events <- RecordedEvents` and, as its last invariant, TraceUnfinished.
 A trace is accepted exactly when that last invariant is violated: some behaviour of the specification took every event
-and kept every other invariant on the way. Otherwise the largest number that TellTaken printed, a constraint that is
-always true, tells which event could not be taken.
+and kept every other invariant on the way. Otherwise the largest number that TellTaken printed (it is a constraint, and
+always true) says which event could not be taken.
 
 A record has `action`, `actor`, `subject`, `queue_id` and the fields that the vocabulary names for its action. TLC
-computes with 32 bits, so numbers that only have to be told apart (`message`, `tags_code`) are numbered from 1 in the
-order in which they appear, and times (`..._ms`) are replaced by their rank. Zero stays zero.
+computes with 32 bits, so values that only identify (`message`, `tags_code`) are renumbered from 1 in order of
+appearance, and times (`..._ms`) are replaced by their rank. Zero stays zero.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SLOTS = ("a", "b", "c", "d")
 IDENTITY_FIELDS = frozenset({"message", "tags_code"})
 TLC_INTEGER_MAX = 2**31 - 1
 TAKEN = re.compile(r'<<"taken", (\d+)>>')
-EVENTS_MAX = 100_000  # TLC is for small traces; large ones are the work of `refmq verify`
+EVENTS_MAX = 100_000  # TLC is for small traces; `refmq verify` handles large ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ class TraceAnswer:
 def validate_trace(
     tlc: Tlc, spec_dir: Path, protocol: str, path: Path, options: RunOptions, config: str = ""
 ) -> TraceAnswer:
-    """Read a trace file and hold it against TraceX, with the configuration `trace` or another one of that module."""
+    """Read a trace file and check it with TraceX, using the configuration `trace` or another one of that module."""
     return validate_events(tlc, spec_dir, protocol, read_events(path, protocol), options, config)
 
 
 def validate_events(
     tlc: Tlc, spec_dir: Path, protocol: str, events: Sequence[TraceEvent], options: RunOptions, config_name: str = ""
 ) -> TraceAnswer:
-    """Hold events against TraceX."""
+    """Check events with TraceX."""
     found = [one for one in find_configurations(spec_dir, "Trace") if one.protocol == protocol]
     wanted = config_name or "trace"
     chosen = [one for one in found if wanted in (one.name, one.name.rpartition("/")[2])]
@@ -112,6 +112,7 @@ def answer_of(outcome: Outcome, protocol: str, events: Sequence[TraceEvent]) -> 
         return TraceAnswer(True, len(events), states)
     if outcome.found is Found.OK:
         at = 1 + max((int(match[1]) for match in map(TAKEN.fullmatch, outcome.printed) if match), default=0)
+        assert 1 <= at <= len(events), "a trace that was taken to its end violates TraceUnfinished"
         event = events[at - 1]
         reason = f"event {at} of {len(events)} is not possible in {protocol}: {show_event(event)}"
         return TraceAnswer(False, len(events), states, reason, at)
@@ -131,10 +132,10 @@ def show_event(event: TraceEvent) -> str:
 
 
 def read_events(path: Path, protocol: str) -> list[TraceEvent]:
-    """Read a trace: the binary one that nodes record (`*.trace`), or JSON lines with one event each.
+    """Read a trace: the binary file that nodes record (`*.trace`), or JSON lines with one event each.
 
     In JSON the fields have the vocabulary's names, or are called a, b, c and d. Events of other protocols in a binary
-    trace are left out: a node records all that it does in one file.
+    trace are skipped: a node records everything it does in one file.
     """
     if path.suffix == TRACE_SUFFIX:
         return read_binary_events(path, protocol)
@@ -200,7 +201,7 @@ def fields_of(protocol: str) -> dict[str, tuple[str, ...]]:
 
 
 def shrink_numbers(events: Iterable[TraceEvent]) -> list[TraceEvent]:
-    """Replace identities and times by small numbers; see the head of this module."""
+    """Replace identities and times by small numbers; see the top of this module."""
     events = list(events)
     times = sorted({value for event in events for name, value in event.items() if is_time(name) and value} | set())
     ranks = {time: rank for rank, time in enumerate(times, start=1)}
@@ -230,6 +231,7 @@ def is_time(name: str) -> bool:
 
 def trace_module(protocol: str, events: Sequence[TraceEvent]) -> str:
     """The text of the generated module."""
+    assert events, "a trace has events"
     records = ",\n    ".join(record(event) for event in shrink_numbers(events))
     name = f"Trace{protocol}Run"
     return (

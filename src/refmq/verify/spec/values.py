@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 
 class ModelValue(str):
-    """A constant of the model that equals nothing but itself."""
+    """A model constant that equals nothing but itself."""
 
     __slots__ = ()
 
@@ -28,6 +28,9 @@ class TlaFunction(Mapping["TlaValue", "TlaValue"]):
     """A function or a record: keys in the order in which TLC printed them."""
 
     items_: tuple[tuple[TlaValue, TlaValue], ...]
+
+    def __post_init__(self) -> None:
+        assert len({key for key, _ in self.items_}) == len(self.items_), "a function has one value for each key"
 
     def __getitem__(self, key: TlaValue) -> TlaValue:
         for known, value in self.items_:
