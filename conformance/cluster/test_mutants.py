@@ -43,7 +43,7 @@ def acknowledged_before_the_flush(patch: pytest.MonkeyPatch) -> None:
 
     def at_once(state: PlaneState, put: Put, now: Moment, *, waits: bool) -> PlaneStep:
         step = original(state, put, now, waits=False)
-        return replace(step, events=ack_put_events(put.plan, PutStatus.PUT_OK))
+        return step._replace(events=ack_put_events(put.plan, PutStatus.PUT_OK))
 
     for module in (puts, send):
         patch.setattr(module, "append_message", at_once)

@@ -50,8 +50,8 @@ SEEDED_CLUSTER: Final = (
         "",
         "Of the messages that arrive together only the first wakes anybody.",
         "refmq.net.engine",
-        "for message in self.store.dispatch(DISPATCH_BATCH):",
-        "for message in self.store.dispatch(DISPATCH_BATCH)[:1]:",
+        "self._feed(Arrived(messages))",
+        "self._feed(Arrived(messages[:1]))",
     ),
     Seeded(
         "wake-off-by-one",
@@ -245,8 +245,8 @@ SEEDED_CLUSTER: Final = (
         "",
         "A delay level sleeps through a message that arrives while it sleeps.",
         "refmq.net.engine",
-        "            if told is not None:\n                told()\n            self._feed",
-        "            self._feed",
+        "            self._watchers[topic]()\n",
+        "            pass\n",
     ),
     Seeded(
         "delay-failure-passed",
@@ -362,8 +362,8 @@ SEEDED_CLUSTER: Final = (
         "",
         "Of the pulls that wait for a message only one is woken.",
         "refmq.plane.pull",
-        "    return wake(state, store, state.hold.arrived(arrived.message), now)\n",
-        "    return wake(state, store, state.hold.arrived(arrived.message)[:1], now)\n",
+        "    return wake(state, store, in_order(woken.values()), now)\n",
+        "    return wake(state, store, in_order(woken.values())[:1], now)\n",
     ),
     Seeded(
         "look-never-moved",

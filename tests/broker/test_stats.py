@@ -74,7 +74,7 @@ def counted(*effects: CountPull | CountSend | CountPut) -> Counts:
 
 def test_what_the_plane_counted_is_added_once_with_its_calls() -> None:
     table = StatsTable()
-    sends = (CountSend("T", 16, 1_000), CountSend("T", 1, 60), CountSend("U", 1, 60))
+    sends = (CountSend("T", 16, 1_000, 0), CountSend("T", 1, 60, 5), CountSend("U", 1, 60, 0))
     pulls = (CountPull("g", "T", 0, 0, 0), CountPull("g", "T", 0, 4, 240), CountPull("g", "T", 1, 1, 60))
     table.take("c", counted(*sends, *pulls, CountPut(700)))
     assert (table.put_total, table.put_bytes_total) == (18, 1_120)
@@ -93,7 +93,7 @@ def test_a_deleted_topic_or_group_leaves_no_figures() -> None:
     table = StatsTable()
     for topic, group in (("T", "g"), ("U", "g"), ("T", "h")):
         table.take("c", counted(CountPull(group, topic, 0, 1, 10)))
-    table.take("c", counted(CountSend("T", 1, 10)))
+    table.take("c", counted(CountSend("T", 1, 10, 0)))
     table.forget_topic("T")
     assert table.get("GROUP_GET_LATENCY", "0@T@g") is None
     assert table.get("TOPIC_PUT_NUMS", "T") is None

@@ -158,8 +158,9 @@ class Runner:
 
     def dispatch(self) -> None:
         self.wants_dispatch = False
-        for message in self.store.dispatch(1_000):
-            self.feed(Arrived(message))
+        messages = self.store.dispatch(1_000)
+        if messages:
+            self.feed(Arrived(messages))
 
     def settle(self) -> None:
         """Flushes and dispatches until nobody wants either."""

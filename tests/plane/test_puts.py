@@ -9,7 +9,7 @@ import pytest
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.plane import step
-from refmq.plane.effects import Append, CountPut, CountRefusedSend, CountSend, Dispatch, Flush, Reply, Wait
+from refmq.plane.effects import Append, CountRefusedSend, CountSend, Dispatch, Flush, Reply, Wait
 from refmq.plane.flow import Kind
 from refmq.plane.inputs import FlushFailed, OwnPut, Replicated, Tick, Ticket
 from refmq.plane.replicate import Replicas
@@ -31,7 +31,7 @@ def own(ticket: int = 9, *, waits: bool = True) -> OwnPut:
 def test_with_async_flush_a_send_is_answered_in_one_step() -> None:
     runner = running()
     frame = runner.send()
-    assert kinds(runner) == [Append, Dispatch, CountPut, CountSend, Reply]
+    assert kinds(runner) == [Append, Dispatch, CountSend, Reply]
     assert runner.codes(frame) == [ResponseCode.SUCCESS]
     assert [event.action for event in runner.events] == ["AckPut"]
 

@@ -60,7 +60,7 @@ def test_the_vip_port_serves_sends() -> None:
 
 def test_what_waited_too_long_for_its_turn_is_refused() -> None:
     runner = running()
-    frame = replace(runner.frame(send_command()), waited_ms=200)
+    frame = runner.frame(send_command())._replace(waited_ms=200)
     runner.feed(frame)
     assert runner.codes(frame) == [ResponseCode.SYSTEM_BUSY]
 
@@ -219,7 +219,7 @@ def answer_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def doubled(step: PlaneStep) -> PlaneStep:
-    return replace(step, effects=tuple(effect for effect in step.effects for _ in range(2)))
+    return step._replace(effects=tuple(effect for effect in step.effects for _ in range(2)))
 
 
 def forget_the_parked(patch: pytest.MonkeyPatch) -> None:
@@ -238,7 +238,7 @@ def keep_the_state_of_a_failed_append(patch: pytest.MonkeyPatch) -> None:
         step = original(state, put, now, waits=waits)
         refused = Reply(put.asker, send_command()) if isinstance(put.asker, Frame) else None
         waits_now = any(isinstance(effect, Wait) for effect in step.effects)
-        return replace(step, effects=(*step.effects, refused)) if refused is not None and waits_now else step
+        return step._replace(effects=(*step.effects, refused)) if refused is not None and waits_now else step
 
     patch.setattr(send, "append_message", hasty)
 

@@ -288,6 +288,8 @@ class ReferenceEngine:
     def _perform_other(self, effect: Effect, begun_s: float) -> None:
         """The effects that are no answer to the input."""
         match effect:
+            case CountSend() | CountPull() | CountPut() | CountRefusedSend():
+                self._counts.add(effect, int((self._loop.time() - begun_s) * 1000))
             case Append():
                 pass  # performed already: nothing else happens before it
             case Dispatch():
@@ -305,8 +307,6 @@ class ReferenceEngine:
                 self.store.set_filters(effect.filters)
             case PutNote():
                 self._feed(OwnPut(NOBODY, effect.message, waits=False))
-            case CountSend() | CountRefusedSend() | CountPut() | CountPull():
-                self._counts.add(effect, int((self._loop.time() - begun_s) * 1000))
             case Reply() | Wait() | HandOver():
                 raise AssertionError("answers are performed with their input")
             case _:
@@ -382,11 +382,11 @@ class ReferenceEngine:
         if self._stopped:
             return
         before = self.store.dispatched_to
-        for message in self.store.dispatch(DISPATCH_BATCH):
-            told = self._watchers.get(message.topic)
-            if told is not None:
-                told()
-            self._feed(Arrived(message))
+        messages = self.store.dispatch(DISPATCH_BATCH)
+        for topic in {message.topic for message in messages} & self._watchers.keys():
+            self._watchers[topic]()
+        if messages:
+            self._feed(Arrived(messages))
         if self.store.dispatched_to > before:
             self._schedule_dispatch()
 

@@ -15,7 +15,7 @@ leave in the order of the log as well.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from rpds import HashTrieMap
 
@@ -25,8 +25,7 @@ from refmq.plane.inputs import Frame, Ticket
 from refmq.store.values import AppendPlan, PutResult, PutStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(NamedTuple):
     """A message or a batch on its way: what was planned for it, and who is told how it ended."""
 
     plan: AppendPlan

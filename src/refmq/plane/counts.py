@@ -37,10 +37,12 @@ class Counts:
     def add(self, count: Count, took_ms: int) -> None:
         """Counts one effect. `took_ms` is how long the step took that wanted it counted."""
         match count:
-            case CountSend(topic, messages, size_bytes):
-                _add(self.sends.setdefault(topic, Tally()), messages, size_bytes, 0)
-            case CountPut(waited_ms):
-                self.put_times_ms[waited_ms] += 1
+            case CountSend():
+                tally = self.sends.get(count.topic) or self.sends.setdefault(count.topic, Tally())
+                _add(tally, count.messages, count.size_bytes, count.took_ms)
+                self.put_times_ms[count.took_ms] += 1
+            case CountPut():
+                self.put_times_ms[count.took_ms] += 1
             case CountRefusedSend():
                 self.refused_sends += 1
             case CountPull(group, topic, queue_id, messages, size_bytes):

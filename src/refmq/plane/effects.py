@@ -20,7 +20,7 @@ is dropped, and nobody was told anything.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from refmq.filter.registry import Filters
 from refmq.plane.ack import Put
@@ -30,8 +30,7 @@ from refmq.protocol.command import RemotingCommand
 from refmq.store.values import MessageToStore, PutResult
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Write the planned records at the end of the log."""
 
     put: Put
@@ -47,8 +46,7 @@ class Dispatch:
     """Give records their queue units."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Send the answer to a request."""
 
     frame: Frame
@@ -63,8 +61,7 @@ class Tell:
     result: PutResult
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(NamedTuple):
     """The request counts as being served until its reply: its peer may be stopped from sending more."""
 
     frame: Frame
@@ -99,13 +96,13 @@ class SetFilters:
     filters: Filters | None
 
 
-@dataclass(frozen=True, slots=True)
-class CountSend:
-    """A message or a batch was stored."""
+class CountSend(NamedTuple):
+    """A message or a batch was stored, and its producer told after so long."""
 
     topic: str
     messages: int
     size_bytes: int
+    took_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +110,13 @@ class CountRefusedSend:
     """The store did not take a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountPut:
-    """A put, of whomever, took so long until it could be acknowledged."""
+class CountPut(NamedTuple):
+    """A put of the control plane took so long until it could be acknowledged."""
 
     took_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class CountPull:
+class CountPull(NamedTuple):
     """A pull brought so many messages; 0 is a miss."""
 
     group: str

@@ -25,7 +25,7 @@ def serve_update_offset(state: PlaneState, store: StoreReader, frame: Frame, now
     header = decode_header(UpdateConsumerOffsetRequest, frame.command)
     offset = QueueOffset(header.commit_offset)
     step = commit(state, Commit(header.consumer_group, header.topic, header.queue_id, offset))
-    return replace(step, effects=(Reply(frame, response(frame.command, ResponseCode.SUCCESS)),))
+    return step._replace(effects=(Reply(frame, response(frame.command, ResponseCode.SUCCESS)),))
 
 
 def commit(state: PlaneState, asked: Commit) -> PlaneStep:

@@ -18,7 +18,7 @@ from refmq.model.broker_config import PERM_READ
 from refmq.model.ids import MessageQueue, QueueOffset
 from refmq.model.step import EventFields
 from refmq.plane.effects import CountPull, Effect, HandOver, Park, PutNote, Reply
-from refmq.plane.hold import HeldPull
+from refmq.plane.hold import HeldPull, in_order
 from refmq.plane.inputs import Arrived, Frame, Moment
 from refmq.plane.needs import NeedsGroup, Refusal
 from refmq.plane.offsets import commit_offset
@@ -121,8 +121,12 @@ def suspend_ms(snapshot: Snapshot, header: PullMessageRequest) -> int:
 
 
 def wake_arrived(state: PlaneState, store: StoreReader, arrived: Arrived, now: Moment) -> PlaneStep:
-    """A message can be read: the pulls that wait for it are answered."""
-    return wake(state, store, state.hold.arrived(arrived.message), now)
+    """Messages can be read: the pulls that wait for one of them are answered."""
+    woken: dict[int, HeldPull] = {}
+    if len(state.hold):
+        for message in arrived.messages:
+            woken |= {pull.frame.number: pull for pull in state.hold.arrived(message)}
+    return wake(state, store, in_order(woken.values()), now)
 
 
 def wake_due(state: PlaneState, store: StoreReader, now: Moment) -> PlaneStep:

@@ -53,7 +53,7 @@ def append_message(state: PlaneState, put: Put, now: Moment, *, waits: bool) -> 
     follows: Effect = Flush() if is_sync else Dispatch()
     if not waits:
         # The producer does not care: it is answered, but nothing is acknowledged.
-        return PlaneStep(state, (Append(put), follows, *told(state, put, PutStatus.PUT_OK)), put.also)
+        return PlaneStep(state, (Append(put), follows, *told(state, put, PutStatus.PUT_OK, now)), put.also)
     # Next
     after = replace(state, puts=state.puts.append(put))
     if not isinstance(put.asker, Frame):
@@ -128,17 +128,18 @@ def acknowledged(
     state: PlaneState, put: Put, status: PutStatus, now: Moment
 ) -> tuple[tuple[Effect, ...], tuple[EventFields, ...]]:
     """The effects and events of one acknowledgement."""
-    took = CountPut(now.uptime_ms - put.begun_ms)
-    return (took, *told(state, put, status)), (*ack_put_events(put.plan, status), *put.also)
+    return told(state, put, status, now), (*ack_put_events(put.plan, status), *put.also)
 
 
-def told(state: PlaneState, put: Put, status: PutStatus) -> tuple[Effect, ...]:
+def told(state: PlaneState, put: Put, status: PutStatus, now: Moment) -> tuple[Effect, ...]:
     """Whoever put the message learns where it is."""
-    plan = put.plan
+    plan, took_ms = put.plan, now.uptime_ms - put.begun_ms
+    assert took_ms >= 0, "the uptime never goes back"
     if isinstance(put.asker, Frame):
         answer = answers.sent(state.snapshot, put.asker.command, plan, put.queue_id, status)
-        return CountSend(plan.topic, plan.count, plan.size_bytes), Reply(put.asker, answer)
-    return () if put.asker is None else (Tell(put.asker, PutResult.of(status, plan)),)
+        return CountSend(plan.topic, plan.count, plan.size_bytes, took_ms), Reply(put.asker, answer)
+    counted = CountPut(took_ms)
+    return (counted,) if put.asker is None else (counted, Tell(put.asker, PutResult.of(status, plan)))
 
 
 def _without_head(state: PlaneState, put: Put) -> PlaneState:

@@ -74,7 +74,7 @@ def step(state: PlaneState, store: StoreReader, given: Input, now: Moment) -> Pl
             return wake_arrived(state, store, given, now)
         case Durable():
             acked = puts.ack_puts(state, given.flushed_to, now)
-            return replace(acked, effects=(*acked.effects, Dispatch()))
+            return acked._replace(effects=(*acked.effects, Dispatch()))
         case FlushFailed():
             return puts.give_up(state, now)
         case Replicated():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from refmq.model.step import EventFields
 from refmq.plane.ack import WaitingPuts
@@ -28,8 +29,7 @@ class PlaneState:
     """When the waiting pulls were last looked through, in uptime."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlaneStep:
+class PlaneStep(NamedTuple):
     """The outcome of one input. Events are recorded behind an `Append` and before anybody is told."""
 
     state: PlaneState
