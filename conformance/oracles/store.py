@@ -32,10 +32,10 @@ from conformance.oracles.store_events import (
     ProcessCrash,
     Promoted,
     Pulled,
+    PutRefused,
     Queue,
     Readout,
     Recovered,
-    Refused,
     Replicated,
     Sent,
     ServeMessage,
@@ -180,7 +180,7 @@ def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
         match seen:
             case Sent():
                 sent[seen.number] = seen
-            case Refused():
+            case PutRefused():
                 refused.add(seen.number)
             case ServeMessage():
                 records = (seen.record,)

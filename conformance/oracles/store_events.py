@@ -50,7 +50,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PutRefused:
     """The store said that a message is not stored."""
 
     number: int
@@ -380,7 +380,7 @@ class Promoted:
 Observation = (
     Sent
     | Stored
-    | Refused
+    | PutRefused
     | AckPut
     | FlushLog
     | ServeMessage

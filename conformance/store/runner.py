@@ -347,7 +347,7 @@ class Runner:
         status = planned if isinstance(planned, PutStatus) else store.append(planned)
         if isinstance(planned, PutStatus) or not status.is_stored:
             for sent in to_send.sent:
-                self._see(seen.Refused(sent.number, status.name))
+                self._see(seen.PutRefused(sent.number, status.name))
             is_legal = messages.is_legal(to_send, self.setting)
             has_room = self.disk.capacity_bytes == CAPACITY_BYTES
             if is_legal and accepts and has_room and faults == len(self.disk.happened):

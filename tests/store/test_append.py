@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from refmq.errors import DiskFailed
 from refmq.model.ids import HostAddress, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import BatchedMessage, decode_properties, decode_record, encode_batch
 from refmq.sim.disk import Fault
-from refmq.store import BatchToStore, MessageToStore, PutStatus, ReferenceStore, direct
+from refmq.store import AppendPlan, BatchToStore, MessageToStore, PutStatus, ReferenceStore, direct
 from refmq.store.append import unique_key
 from tests.protocol.test_record import GOLDEN
 from tests.store.helpers import BORN, HERE, NOW, SMALL, ack, at, message, new_disk, put, run, started
@@ -262,3 +263,60 @@ def test_after_a_failed_flush_nothing_is_accepted_or_acknowledged() -> None:
     with pytest.raises(Exception, match="flush"):
         run(store.stop(NOW))
     assert disk.exists("abort")
+
+
+def planned(store: ReferenceStore, to_store: MessageToStore) -> AppendPlan:
+    plan = store.plan_message(to_store, NOW)
+    assert isinstance(plan, AppendPlan)
+    return plan
+
+
+def test_planning_changes_nothing() -> None:
+    disk = new_disk()
+    events: list[Event] = []
+    store = started(disk, events=events)
+    put(store, message(body=bytes(3000)))
+    before = (disk.contents(), disk.operations, list(events), store.log_max)
+    assert planned(store, message()) == planned(store, message())
+    assert planned(store, message(body=bytes(3000))).physical_offset == 4096  # it would need another file
+    assert (disk.contents(), disk.operations, events, store.log_max) == before
+
+
+def test_a_plan_holds_the_very_bytes_that_are_written() -> None:
+    store = started(new_disk())
+    plan = planned(store, message(unique="U1"))
+    assert store.append(plan) is PutStatus.PUT_OK
+    assert store.message_at(plan.physical_offset) == plan.data
+    assert store.log_max == plan.durable_at
+
+
+@pytest.mark.parametrize("earlier", [message(), message("TopicB")], ids=["the same queue", "another queue"])
+def test_a_plan_is_performed_at_once_or_never(earlier: MessageToStore) -> None:
+    store = started(new_disk())
+    plan = planned(store, message())
+    put(store, earlier)
+    with pytest.raises(AssertionError, match="another end of the log"):
+        store.append(plan)
+    assert store.append(planned(store, message())) is PutStatus.PUT_OK
+
+
+def test_a_store_that_stopped_accepting_does_not_perform_a_plan() -> None:
+    disk = new_disk()
+    store = started(disk)
+    plan = planned(store, message())
+    disk.inject(Fault.FLUSH_FAILS)
+    put(store, message("TopicB"))
+    with pytest.raises(DiskFailed):
+        run(store.flush())
+    assert store.failure is not None
+    assert store.append(plan) is PutStatus.SERVICE_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("transaction", [0x4, 0xC], ids=["prepared", "rolled back"])
+def test_a_message_of_no_queue_takes_no_offset(transaction: int) -> None:
+    store = started(new_disk())
+    put(store, message())
+    plan = planned(store, message(sys_flag=transaction))
+    assert (plan.queue_offset, plan.is_queued, plan.places[0].queue_offset) == (0, False, 0)
+    assert store.append(plan) is PutStatus.PUT_OK
+    assert put(store, message()).queue_offset == 1

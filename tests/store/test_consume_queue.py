@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -190,3 +192,18 @@ def test_a_flush_covers_what_was_there_when_it_began() -> None:
     assert queue.pages_to_flush(64) == 0
     queue.put_unit(25, 2500, 100, 0, 0, None)
     assert queue.files.flushed == 500
+
+
+def test_a_flush_does_not_cover_what_is_cut_while_the_extension_is_flushed() -> None:
+    disk = new_disk()
+    queue = ConsumeQueue(disk, DirectoryNames(disk), "T", 0, replace(SMALL, ext_enabled=True))
+    for number in range(3):
+        queue.put_unit(number, 100 * number, 100, 7, 1, b"")
+
+    async def cut() -> None:
+        disk._on_flush = None
+        queue.truncate(1)
+
+    disk._on_flush = cut
+    assert run(queue.flush()) == 1
+    assert queue.files.flushed == queue.files.wrote

@@ -1,4 +1,4 @@
-"""What a start does with what it finds. Crashes between effects are in test_crash.py."""
+"""What a start does with what it finds. Crashes between effects are in scenarios/test_crash.py."""
 
 from __future__ import annotations
 

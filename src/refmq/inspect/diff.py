@@ -1,7 +1,7 @@
 """Two stores side by side: the same messages, in the same places, found the same ways?
 
-Compared are values, not bytes of files: what stands behind a blank record or an end of data means nothing, and two
-stores may have files of different sizes. Records are compared byte for byte.
+Values are compared, not files: bytes after a blank record or after the end of the data mean nothing, and two stores may
+have files of different sizes. Records are compared byte for byte.
 """
 
 from __future__ import annotations

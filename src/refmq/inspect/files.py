@@ -2,7 +2,7 @@
 
 A store, ours or Java's, records its file sizes nowhere. They are derived: every file of the log has one size, every
 file of the queues another. The size of an index file is 40 + 4 * slots + 20 * entries; of the pairs that fit, the one
-is taken whose slots and entries agree with each other.
+is chosen whose slots and entries agree with each other.
 
 Nothing here writes. `log`, `verify` and `diff` build on it.
 """
@@ -119,7 +119,7 @@ class StoreFiles:
 
 
 def look_at_store(disk: Disk) -> StoreFiles:
-    """Lists a store. Raises `NotAStore` when there is no commit log directory, and `DiskError`."""
+    """Lists a store. Raises `NotAStore` if there is no commit log directory, and `DiskError`."""
     if not disk.is_directory(""):
         raise NotAStore("there is no such directory")
     if not disk.is_directory(LOG_DIRECTORY):
@@ -186,7 +186,7 @@ def look_at_sequence(disk: Disk, directory: str) -> Sequence:
 
 
 def queue_units(disk: Disk, queue: QueueFiles, begin: int = 0) -> Iterator[tuple[int, int, int, int]]:
-    """(queue offset, physical offset, size, tags code) from `begin` on, up to the first unit that is none."""
+    """(queue offset, physical offset, size, tags code) from `begin` on, up to the first place without a unit."""
     for found in queue.sequence.files:
         if found.size_bytes != queue.sequence.file_bytes:
             return
@@ -266,7 +266,7 @@ class IndexEntry:
     hash: int
     physical_offset: int
     store_ms: int
-    """Rounded down to a second after the file's begin."""
+    """Rounded down to whole seconds since the start of the file."""
     previous: int
 
 

@@ -51,9 +51,9 @@ def read_records(
     check_crc: bool = True,
     progress: Progress | None = None,
 ) -> Iterator[Found | Damage | LogEnd]:
-    """Every record from the first one at or behind `begin`, damage where it is met, and the end of the log last.
+    """Every record from the first one at or after `begin`, damage where it is found, and the end of the log last.
 
-    Behind damage reading goes on at the next place that looks like a record and is one.
+    After damage, reading continues at the next whole record.
     """
     files = [file for file in log.files if file.size_bytes == log.file_bytes]
     total = sum(file.size_bytes for file in files)

@@ -1,6 +1,6 @@
 """A disk over another: reads see the lower one, changes stay in memory. What would a start do to this store?
 
-Nothing of the lower disk is ever changed; only reading methods of it are called. Written bytes are kept in pages, so
+The lower disk is never changed; only its reading methods are called. Written bytes are kept in pages, so
 that a change in a file of 1 GiB costs a page.
 """
 
@@ -14,7 +14,7 @@ from refmq.model.ids import TimestampMs
 
 PAGE_BYTES: Final = 4096
 COMPARE_BYTES: Final = 1 << 20
-"""Compared at once when a file was made anew under an old name."""
+"""Compared at once if a file was created again under an old name."""
 
 
 class OverlayDisk:

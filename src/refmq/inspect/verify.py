@@ -138,7 +138,7 @@ class _Check:
                     severity = Severity.NOTE if is_last and not file.size_bytes else Severity.DAMAGE
                     self._add(severity, file.path, f"It has {file.size_bytes} bytes instead of {sequence.file_bytes}.")
                 if file.begin != expected:
-                    self.damage(file.path, f"A file that begins at {expected} is missing before it.")
+                    self.damage(file.path, f"A file that starts at {expected} is missing before it.")
                 expected = file.begin + sequence.file_bytes
 
     def record(self, record: Record) -> None:
@@ -174,7 +174,7 @@ class _Check:
             self.damage(where, f"It has the tags code {tags_code}, its record {expected}.")
 
     def end(self, offset: int) -> None:
-        """The end of the log is known: what points behind it, and what was not matched."""
+        """The end of the log is known: reports what points past it, and what was not matched."""
         self._log_end = offset
         self._reader.close()
         begin = self._files.log.begin
@@ -198,7 +198,9 @@ class _Check:
                 )
         for entry in self._index.rest():
             if entry.physical_offset >= offset:
-                self._repairable(f"index entry {entry.number}", f"It names {entry.physical_offset}, behind the log.")
+                self._repairable(
+                    f"index entry {entry.number}", f"It names {entry.physical_offset}, past the end of the log."
+                )
         if self._unindexed and self._files.indexes:
             self._repairable("index", f"{self._unindexed} records have keys that the index does not know.")
         for header in self._files.indexes:
@@ -320,7 +322,7 @@ class _IndexWalk:
         return found
 
     def rest(self) -> Iterator[IndexEntry]:
-        """The entries behind the last record."""
+        """The entries after the last record."""
         while self._next is not None:
             yield self._next
             self._next = next(self._entries, None)

@@ -97,7 +97,7 @@ class StoreReader(Protocol):
         count_max: int,
         message_filter: MessageFilter = MatchAll,
     ) -> GetResult:
-        """The next messages of a queue that the filter wants, and where to go on."""
+        """The next messages of a queue that the filter wants, and where to continue."""
         ...
 
     def min_offset(self, topic: str, queue_id: int) -> QueueOffset:
@@ -232,7 +232,7 @@ class StoreClockwork(Protocol):
 
     async def clean_queues(self) -> None:
         """Removes files of queues and index whose messages are all gone from the log. The last file of a queue stays:
-        only it knows where the queue goes on."""
+        only it knows where the queue continues."""
         ...
 
 

@@ -325,5 +325,6 @@ class ConsumeQueue:
         target = self.files.wrote
         if self.ext is not None:
             await self.ext.flush()
-        await self.files.flush(target)
+        # The queue may have been cut while that waited: what is written there later is not covered by this flush.
+        await self.files.flush(min(target, self.files.wrote))
         return QueueOffset(self.files.flushed // QUEUE_UNIT_BYTES)

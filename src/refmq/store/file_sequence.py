@@ -261,7 +261,7 @@ class FileSequence:
         assert position >= self.begin
         cut = 0
         self._cuts += 1
-        while self.remove_last_behind(position):
+        while self.remove_last_after(position):
             cut += self.file_bytes
         if self.holds(position):
             zeroed = self.zero_from(position)
@@ -273,7 +273,7 @@ class FileSequence:
         self.flushed = min(self.flushed, position)
         return cut
 
-    def remove_last_behind(self, position: int) -> bool:
+    def remove_last_after(self, position: int) -> bool:
         """Removes the last file if it starts after `position`. One that starts right there stays if it is whole or the
         only one: its name says where the run starts."""
         if not self.bases or self.bases[-1] < position:

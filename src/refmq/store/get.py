@@ -25,7 +25,7 @@ from refmq.store.values import GetResult, GetStatus, QueryResult, QueueUnit
 def get_message(
     parts: Parts, topic: str, queue_id: int, queue_offset: QueueOffset, count_max: int, wanted: MessageFilter
 ) -> GetResult:
-    """Messages of a queue from an offset on, and where to go on."""
+    """Messages of a queue from an offset on, and where to continue."""
     queue = parts.queues.get((topic, queue_id))
     low, high = QueueOffset(0), QueueOffset(0)
     if queue is not None:

@@ -93,7 +93,7 @@ class Index:
         self._names.changed(INDEX_DIRECTORY)
         self.files.remove(file)
 
-    def remove_behind(self, end: IndexEnd) -> None:
+    def remove_after(self, end: IndexEnd) -> None:
         """Removes the files after the one that `end` names; all of them if `end` is the end of an empty index."""
         while self.files and int(self.files[-1].name) != end.file:
             self.remove(self.files[-1])

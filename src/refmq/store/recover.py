@@ -4,7 +4,7 @@ One algorithm, whatever happened before. Each step can be interrupted, and the n
 
     (before)        lock, look at every name, read the log: a stray file or a damaged log ends it here, unchanged
     StartStore      mark the store as in use
-    ScanLog         the log was read from `scan_from` to the first bytes that are no record: `valid_to`
+    ScanLog         the log was read from `scan_from` to the first bytes that are not a record: `valid_to`
     TruncateQueue   cut every queue after the units that are certainly durable
     TruncateLog     zero everything past `valid_to`, remove later files, flush all of it
     DispatchMessage every record from there on gets its unit and its index entries again (dispatch is idempotent)
@@ -316,7 +316,7 @@ async def truncate_log(parts: Parts, plan: _Plan) -> None:
     """The log ends at `valid_to`, and nothing after it can come back."""
     log = parts.log
     assert plan.scan.valid_to >= plan.scan_from
-    while log.files.remove_last_behind(plan.scan.valid_to):
+    while log.files.remove_last_after(plan.scan.valid_to):
         # One by one: otherwise a power loss could bring back a later file without those before it.
         plan.bytes_cut += log.file_bytes
         await parts.names.flush(LOG_DIRECTORY)
@@ -356,7 +356,7 @@ def _truncate_index(parts: Parts, plan: _Plan) -> None:
         _cut_last_indexed(parts, index)
         return
     end = plan.durable.index_end
-    index.remove_behind(end)
+    index.remove_after(end)
     if index.files and (index.files[-1].count != end.count or not plan.is_settled):
         _cut_index_file(parts, index.files[-1], end.count)
 

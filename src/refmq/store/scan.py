@@ -1,4 +1,4 @@
-"""Reading the log from a record boundary to the first bytes that are no record: where the log ends.
+"""Reading the log from a record boundary to the first bytes that are not a record: where the log ends.
 
 What is checked of every record: its magic, that its physical offset is where it stands, that its total size is the sum
 of its parts and fits the file, the CRC of its body, and that it names a queue that can exist.
@@ -71,7 +71,7 @@ def scan_log(
 ) -> ScanResult:
     """Reads from `scan_from`, which must be a record boundary, to the first position where no record is.
 
-    A blank record leads to the next file; in the last file the log ends before it, so that the file can go on.
+    A blank record leads to the next file; in the last file the log ends before it, so that the file can be continued.
     """
     position, records, last_store_ms = scan_from, 0, 0
     stopped_by: CorruptRecord | None = None

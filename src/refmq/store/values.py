@@ -206,7 +206,7 @@ class PutResult:
 
 @dataclass(frozen=True, slots=True)
 class GetResult:
-    """Messages of one queue, and where to go on."""
+    """Messages of one queue, and where to continue."""
 
     status: GetStatus
     next_offset: QueueOffset

@@ -22,7 +22,7 @@ from refmq.store.dispatch import read_record
 from refmq.store.index_file import IndexFile, key_hash
 from tests.store.helpers import NOW, new_disk, run
 
-GOLDEN = Path(__file__).parent.parent / "golden" / "store"
+GOLDEN = Path(__file__).parent.parent.parent / "golden" / "store"
 ARCHIVES = ("clean-4.9.7.zip", "killed-4.9.7.zip")
 CONFIG = StoreConfig(log_file_bytes=65536, queue_file_bytes=800, index_slots=100, index_entries=400, memory_bytes=2**34)
 DELAYS = DelayLevels.parse(CONFIG.delay_levels)
