@@ -334,6 +334,15 @@ class Consumer:
                 return
             yield message
 
+    async def receive(self, timeout: float) -> ReceivedMessage | None:
+        """The next message, or None when none comes within ``timeout`` seconds."""
+        if self._listener is not None:
+            raise UsageError("This consumer has a listener, which gets the messages.")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                return await self._next()
+        return None
+
     async def batches(self, *, max_messages: int = 32, max_wait: float = 0.1) -> AsyncIterator[Batch]:
         """Several messages at a time: what has come ``max_wait`` seconds after the first, ``max_messages`` at most."""
         if self.mode == "orderly":
