@@ -399,8 +399,17 @@ class Admin:
     async def _read(
         self, route: TopicRouteData, queue: MessageQueue, offset: int, begin_ms: int, end_ms: int, limit: int
     ) -> list[ReceivedMessage]:
+        return await self._read_at(self._master(route, queue), queue, offset, begin_ms, end_ms, limit)
+
+    async def read_queue(self, address: str, queue: MessageQueue, *, limit: int = 10_000) -> list[ReceivedMessage]:
+        """Messages of a queue of a broker that the caller names, whatever the nameservers say of the topic."""
+        self._instance.check_usable()
+        return await self._read_at(address, queue, 0, 0, END_OF_TIME_MS, limit)
+
+    async def _read_at(
+        self, address: str, queue: MessageQueue, offset: int, begin_ms: int, end_ms: int, limit: int
+    ) -> list[ReceivedMessage]:
         found: list[ReceivedMessage] = []
-        address = self._master(route, queue)
         while len(found) < limit:
             header = headers.PullMessageRequest(
                 consumer_group="TOOLS_CONSUMER",
