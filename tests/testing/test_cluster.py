@@ -96,7 +96,7 @@ class Service(threading.Thread):
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
+        self._end = asyncio.Event()
         async with Consumer(
             self._namesrv,
             group="billing",
@@ -107,7 +107,7 @@ class Service(threading.Thread):
         ) as consumer:
             await consumer.assigned()
             self._ready.set()
-            await self._stop.wait()
+            await self._end.wait()
 
     async def _listen(self, message: ReceivedMessage) -> None:
         if message.body == b"bad":
@@ -116,7 +116,7 @@ class Service(threading.Thread):
         self.good.append(message.body)
 
     def stop(self) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self._loop.call_soon_threadsafe(self._end.set)
         self.join(20)
 
 
@@ -148,7 +148,11 @@ def test_a_transaction_is_asked_about_when_the_clock_says_so(cluster: TestCluste
 
     cluster.topic("Orders")
     with sync.Producer(cluster.namesrv, group="p", check=check) as producer:
-        producer._call(producer.asynchronous.transaction("Orders", b"x").begin())
+
+        async def begin() -> None:
+            await producer.asynchronous.transaction("Orders", b"x").begin()
+
+        producer._call(begin())
         assert cluster.messages("Orders").bodies() == []
         cluster.clock.advance(minutes=2)
         assert asked == [b"x"]

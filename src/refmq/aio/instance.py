@@ -168,7 +168,13 @@ class Instance:
             raise ClosedError(f"This {self.what} is closed.")
         if _process_id() != self._pid:
             raise ForkedError(f"This {self.what} was opened in process {self._pid}: open one in each process.")
-        if asyncio.get_running_loop() is not self._loop:
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            raise WrongLoopError(
+                f"This {self.what} is used outside of an event loop: use refmq.sync where there is none."
+            ) from None
+        if here is not self._loop:
             raise WrongLoopError(f"This {self.what} belongs to another event loop: open one on each loop.")
 
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:

@@ -69,7 +69,7 @@ from refmq.trace.record import NoRecorder
 
 REBALANCE_S: Final = 20.0  # rebalance.waitInterval, 4.9.8
 REBALANCE_AGAIN_S: Final = 0.5
-UNKNOWN_TOPIC_S: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+UNKNOWN_TOPIC_S: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """How soon a topic that nobody knows yet is asked for again; upstream waits 30 s each time."""
 PERSIST_S: Final = 5.0  # persistConsumerOffsetInterval, 4.9.8
 RENEW_S: Final = 10.0
@@ -171,6 +171,8 @@ class GroupMember:
             await self.instance.refresh_route(topic)
         await self._check_filters()
         await self.instance.heartbeat()
+        if self.retry_topic in self.subscriptions and self.retry_topic not in self.instance.routes:
+            await self.instance.refresh_route(self.retry_topic)  # brokers make it when they hear of the group
         self.instance.start_timers()
         self.instance.spawn(self._rebalance_loop(), "rebalance")
         self.instance.every(self.settings.persist_s, self.persist, "commit")
@@ -299,11 +301,9 @@ class GroupMember:
             except RefmqError as error:
                 log.warning("rebalance of %s: %s", self.group, error)
             unknown = [topic for topic in self.subscriptions if topic not in self.instance.routes]
-            if [topic for topic in unknown if topic != self.retry_topic]:
+            if unknown:
                 wait_s = UNKNOWN_TOPIC_S[min(quick, len(UNKNOWN_TOPIC_S) - 1)]
                 quick += 1
-            elif unknown:
-                wait_s = 1.0  # brokers make the retry topic with the first heartbeat
             else:
                 wait_s = self.settings.rebalance_s if balanced else REBALANCE_AGAIN_S
                 quick = 0
