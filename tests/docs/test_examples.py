@@ -45,7 +45,6 @@ def test_the_programs_of_a_page_do_what_it_says(page: Path, tmp_path: Path) -> N
             # Other plugins have warnings of their own; what we must not leave is an open file, socket or task.
             pytest_line = ["-W", "error::ResourceWarning", "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
             what = pytest_line if name in tests else ["-W", "error", name]
-            line = [*python, *what]
             done = subprocess.run(
                 [*python, *what],
                 cwd=tmp_path,
