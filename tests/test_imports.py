@@ -3,6 +3,7 @@
     errors <- model <- trace.record
                     <- protocol <- filter <- store <- plane <- broker <- net <- sim <- verify <- cli
                                                    <- nameserver, client <-
+                                                                         net <- aio <- sync <- testing
 
 A package may import what its row in ``MAY_IMPORT`` names, and itself. The packages in ``PURE`` do no input or output
 and read no clock and no random number: they may not import the modules in ``IMPURE_MODULES`` nor call what is in
@@ -26,7 +27,7 @@ ROLES = {"nameserver", "plane", "broker", "client"}
 # Package (or module at the top of refmq) -> what it may import from refmq besides itself. "" is refmq/__init__.py.
 # `trace.record` is the pure layout of a trace record, apart from the rest of `trace`, which writes files.
 MAY_IMPORT: dict[str, set[str]] = {
-    "": {"errors", "client", "net"},
+    "": {"errors", "client", "net", "aio", "sync", "model", "protocol"},
     "errors": set(),
     "model": {"errors"},
     "trace.record": {"errors", "model"},
@@ -41,6 +42,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace": VALUES | BYTES | {"refmq_fast"},
     "tools": {"errors", "refmq_fast"},
     "net": VALUES | BYTES | ROLES | {"trace", "tools", "refmq_fast"},
+    "aio": VALUES | BYTES | {"client", "net", "trace"},
+    "sync": {"errors", "aio", "client", "model"},
+    "testing": VALUES | BYTES | ROLES | {"trace", "net", "sim", "aio", "sync"},
+    "pytest_plugin": {"errors", "testing"},
     "sim": VALUES | BYTES | ROLES | {"trace", "net", "refmq_fast"},
     "verify": VALUES | BYTES | ROLES | {"trace", "tools", "net", "sim", "refmq_fast"},
     "cli": VALUES | BYTES | ROLES | {"", "inspect", "trace", "tools", "net", "sim", "verify", "refmq_fast"},

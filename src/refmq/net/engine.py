@@ -23,7 +23,7 @@ from refmq.errors import DiskError, RefmqError
 from refmq.model.disk import Disk
 from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.net.clock import wall_ms
-from refmq.net.connection import Connection
+from refmq.net.connection import Connection, Handler
 from refmq.net.limits import Limits
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
@@ -102,15 +102,17 @@ class ReferenceEngine:
         tls: ServerTls | None = None,
         recorder: Recorder | None = None,
         seed: int | None = None,
+        around: Callable[[Handler], Handler] = lambda handler: handler,
     ) -> None:
+        """`around` wraps what serves requests: a test puts its faults there."""
         self.store = ReferenceStore(disk, store_config, emit=None if recorder is None else recorder.record)
         self._record = None if recorder is None else recorder.record
         self._store_config = store_config
         self._random = random.Random(seed)
         self._loop = asyncio.get_running_loop()
         numbers = itertools.count(1)
-        self._main = Server(partial(self._serve, False), limits, tls=tls, numbers=numbers)
-        self._vip = Server(partial(self._serve, True), limits, tls=tls, numbers=numbers)
+        self._main = Server(around(partial(self._serve, False)), limits, tls=tls, numbers=numbers)
+        self._vip = Server(around(partial(self._serve, True)), limits, tls=tls, numbers=numbers)
         self.failure: asyncio.Future[BaseException] = self._loop.create_future()
         self._control: ControlPlane | None = None
         self._state: PlaneState | None = None
@@ -181,6 +183,11 @@ class ReferenceEngine:
                 self.failure.set_result(error)
 
         failed.add_done_callback(report)
+
+    @property
+    def servers(self) -> tuple[Server, Server]:
+        """The main port and that of the VIP channel."""
+        return self._main, self._vip
 
     def connection(self, number: int) -> Connection | None:
         return self._main.connection(number) or self._vip.connection(number)
