@@ -309,8 +309,7 @@ class CheckRounds:
         result = await self._append(half, properties)
         if result is None:
             return
-        copy = replace(
-            half.record,
+        copy = half.record._replace(
             queue_offset=result.queue_offset,
             physical_offset=result.physical_offset,
             properties=encode_properties(properties),

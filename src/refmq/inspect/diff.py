@@ -7,12 +7,13 @@ have files of different sizes. Records are compared byte for byte.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import zip_longest
 
 from refmq.inspect.files import StoreFiles, index_entries, look_at_store, queue_units
 from refmq.inspect.log import Damage, Found, read_records
 from refmq.model.disk import Disk
+from refmq.protocol.record import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,7 @@ def _diff_records(one: Found, other: Found) -> Iterator[Difference]:
     if one.data == other.data:
         return
     where = f"log {one.record.physical_offset}"
-    names = [
-        field.name
-        for field in fields(one.record)
-        if getattr(one.record, field.name) != getattr(other.record, field.name)
-    ]
+    names = [name for name in Record._fields if getattr(one.record, name) != getattr(other.record, name)]
     if not names:
         yield Difference(where, "other bytes", "for the same values")
     for name in names:

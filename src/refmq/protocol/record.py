@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -73,6 +72,8 @@ QUEUE_ID_AT: Final = 12
 QUEUE_OFFSET_AT: Final = 20
 PHYSICAL_OFFSET_AT: Final = 28
 _SIZE_AND_MAGIC: Final = struct.Struct(">iI")
+_PLACE: Final = struct.Struct(f">iI{PHYSICAL_OFFSET_AT - 8}xq")
+"""Size, magic and physical offset."""
 
 # Everything before the body, by the two bits of the sys flag that say how long the hosts are.
 _HEADERS: Final = {
@@ -119,9 +120,8 @@ class RecordParts(NamedTuple):
     """Of the properties, and so of the record."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record, every field."""
+class Record(NamedTuple):
+    """One record, every field. (A tuple, because every message that is stored makes one.)"""
 
     topic: str
     queue_id: int
@@ -218,6 +218,15 @@ def read_size_and_magic(data: bytes | memoryview, start: int = 0) -> tuple[int, 
     """What a record or a blank record starts with, unchecked. There must be `BLANK_HEADER_BYTES` of it."""
     size_bytes, magic = _SIZE_AND_MAGIC.unpack_from(data, start)
     return size_bytes, magic
+
+
+def is_record_at(data: bytes, position: int) -> bool:
+    """Whether `data` is as long as a record says that starts with it and stands at `position`. Its parts may be wrong:
+    what a queue unit names was checked when it was dispatched."""
+    if len(data) < RECORD_BYTES_MIN:
+        return False
+    size_bytes, magic, physical_offset = _PLACE.unpack_from(data)
+    return size_bytes == len(data) and is_record_magic(magic) and physical_offset == position
 
 
 def is_record_magic(magic: int) -> bool:
@@ -415,8 +424,7 @@ def parse_message_id(text: str) -> tuple[HostAddress, PhysicalOffset]:
 _BATCHED = struct.Struct(">iiiii")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchedMessage:
+class BatchedMessage(NamedTuple):
     """One message inside the body of a batch send.
 
     offset  size  type  field            valid

@@ -25,6 +25,7 @@ from refmq.protocol.record import (
     HEADER_BYTES_MAX,
     RecordHeader,
     encode_blank,
+    is_record_at,
     read_header,
     read_size_and_magic,
 )
@@ -232,8 +233,7 @@ class CommitLog:
     def record(self, position: int, size: int) -> bytes | None:
         """The record that a queue unit names; None when it is not (or no longer) there."""
         data = self.read(position, size)
-        header = None if data is None else _header_of(data, position)
-        return data if header is not None and header.size_bytes == size else None
+        return data if data is not None and is_record_at(data, position) else None
 
     def store_time(self, position: int, size: int) -> TimestampMs:
         """The store time of a record; -1 when it is not there."""

@@ -10,8 +10,7 @@ Dispatching is idempotent, so a recovery may start at any record before the firs
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
@@ -46,8 +45,7 @@ PROPERTY_UNIQUE_KEY: Final = "UNIQ_KEY"
 _QUEUED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordToDispatch:
+class RecordToDispatch(NamedTuple):
     """What dispatching needs to know about a record."""
 
     topic: str
@@ -167,7 +165,7 @@ def _with_possible_offset(parts: Parts, record: RecordToDispatch) -> RecordToDis
     if record.queue_offset <= possible:
         return record
     if parts.config.on_damage is OnDamage.CUT:
-        return replace(record, queue_offset=int(queue.end))
+        return record._replace(queue_offset=int(queue.end))
     raise CorruptRecord(
         "queue offset", record.physical_offset + QUEUE_OFFSET_AT, f"at most {possible}", record.queue_offset
     )

@@ -242,8 +242,7 @@ class QueueUnit:
     """The hash of the tags, or the time of delivery in a delay queue. An address of the extension file is resolved."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dispatched:
+class Dispatched(NamedTuple):
     """A record that can now be read from its queue; for whoever waits for it."""
 
     topic: str

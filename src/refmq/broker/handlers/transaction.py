@@ -57,7 +57,7 @@ def ask_producer(broker: Broker, half: HalfMessage) -> None:
         transaction_id=half.unique_key,
         offset_msg_id=record.message_id,
     )
-    body = encode_record(replace(record, topic=half.real_topic, queue_id=half.real_queue))
+    body = encode_record(record._replace(topic=half.real_topic, queue_id=half.real_queue))
     peer.send_oneway(oneway(RequestCode.CHECK_TRANSACTION_STATE, encode_header(header), body))
 
 
