@@ -25,7 +25,7 @@ SEEDED_CLUSTER: Final = (
         "The waiting puts are released when the flush begins.",
         "refmq.net.engine",
         "                flushed_to = await self.store.flush()\n            except",
-        "                self._release(self.store.log_max)\n"
+        "                self._feed(Durable(self.store.log_max))\n"
         "                flushed_to = await self.store.flush()\n            except",
     ),
     Seeded(

@@ -43,7 +43,7 @@ def put(store: MessageStore, message: MessageToStore | BatchToStore, now_ms: Tim
 
 
 def ack(store: StoreReader, result: PutResult, *, sync_flush: bool) -> PutStatus:
-    """What a producer may be told of a stored message now."""
+    """What the producer of a stored message may be told now."""
     flushed_to = store.flushed_to if sync_flush else None
     is_enabled = store.failure is None and ack_put_enabled(result, flushed_to, None)
     return PutStatus.PUT_OK if is_enabled else PutStatus.FLUSH_DISK_TIMEOUT

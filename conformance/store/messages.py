@@ -133,7 +133,7 @@ def refusal(to_send: ToSend, setting: Setting) -> PutStatus:
 
 
 def ends_with_zero(sent: Sent) -> bool:
-    """Whether the properties end with a zero byte: a store puts a separator behind it."""
+    """Whether the properties end with a zero byte: a store adds a separator."""
     return wire(sent.properties).endswith(b"\0")
 
 

@@ -1,4 +1,4 @@
-"""A slave gets the log of a store in pieces, dies on its way and goes on; and it may have to become the master."""
+"""A slave gets the log of a store in pieces, dies on the way and resumes; and it may have to become the master."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class Runner:
         """Whether the last life ended with a clean stop, and nothing was done to the files since."""
         self._rules: FlushRules | None = None
         self._told: dict[tuple[str, int], int] = {}
-        """The newest offset of each queue that somebody was told of, since the start or since the topic was deleted."""
+        """The newest offset of each queue that was reported, since the start or since the topic was deleted."""
         """When the log has to be flushed; None when something has come in between."""
         self._has_deleted = False
         """Whether a topic was deleted: the next `maintain` makes everything durable."""
@@ -287,7 +287,7 @@ class Runner:
             self._see(seen.Failed("maintain", f"the log is flushed to {store.flushed_to} instead of {expected}"))
 
     def _dispatch(self, store: MessageStore, count: int) -> None:
-        """Whoever waits for messages is told of each one, in order."""
+        """Whoever waits for messages hears of each one, in order."""
         begin, faults = store.dispatched_to, len(self.disk.happened)
         told = store.dispatch(count)
         self._may_lack_room = False

@@ -38,7 +38,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def at(milliseconds: int) -> TimestampMs:
-    """A time after the begin of the test."""
+    """A time after the start of the test."""
     return TimestampMs(NOW + milliseconds)
 
 

@@ -84,7 +84,7 @@ def test_at_most_ten_files_go_in_one_run() -> None:
     assert len(store.parts.log.files.bases) == before - 3
 
 
-def test_a_file_that_is_not_expired_protects_those_behind_it() -> None:
+def test_a_file_that_is_not_expired_protects_those_after_it() -> None:
     now = NOW
     disk = SimulatedDisk(clock=lambda: now, page_bytes=512)
     store = started(disk)
@@ -160,7 +160,7 @@ def test_a_file_that_a_power_loss_brings_back_still_has_its_units() -> None:
     assert bodies(again) == before
 
 
-def test_deleting_a_topic_removes_its_queues_and_its_offsets_begin_anew() -> None:
+def test_deleting_a_topic_removes_its_queues_and_its_offsets_start_afresh() -> None:
     disk, store = store_of(25)
     put_many(store, 3, topic="Other")
     assert store.delete_topic("TopicA") == 1
@@ -175,7 +175,7 @@ def test_deleting_a_topic_removes_its_queues_and_its_offsets_begin_anew() -> Non
     assert bodies(again) == [b"0", b"1"]
 
 
-def test_a_topic_that_began_anew_is_right_even_when_everything_is_rebuilt() -> None:
+def test_a_topic_that_started_afresh_is_right_even_when_everything_is_rebuilt() -> None:
     disk, store = store_of(25)
     store.delete_topic("TopicA")
     put_many(store, 2)

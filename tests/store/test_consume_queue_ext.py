@@ -67,7 +67,7 @@ def test_a_unit_that_fits_no_file_leaves_the_plain_code() -> None:
     assert ext_on(new_disk()).put(77, 1, bytes(300)) == 77
 
 
-def test_units_behind_the_last_address_are_cut_and_an_address_without_unit_leads_nowhere() -> None:
+def test_units_after_the_last_address_are_cut_and_an_address_without_unit_leads_nowhere() -> None:
     disk = new_disk()
     ext = ext_on(disk)
     addresses = [ext.put(number, 1, b"") for number in range(20)]

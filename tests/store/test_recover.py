@@ -228,7 +228,7 @@ def test_the_end_of_a_log_that_was_never_durable_is_cut_although_good_records_fo
 
 
 def test_records_that_java_cut_off_without_erasing_them_stay_dead() -> None:
-    # Java truncates by moving its position: old records stay behind the end until they are overwritten.
+    # Java truncates by moving its position: old records stay past the end until they are overwritten.
     disk = new_disk()
     store = started(disk)
     results = [put(store, message(body=b"old%d" % number), at(number)) for number in range(9)]

@@ -170,6 +170,7 @@ def host_flags(sys_flag: int, born_host: HostAddress, store_host: HostAddress) -
 
 def record_bytes(born_host: HostAddress, store_host: HostAddress, content_bytes: int) -> int:
     """How long a record is. `content_bytes` is the length of body, topic and properties together."""
+    assert content_bytes >= 0
     return _HEADERS[host_flags(0, born_host, store_host)].size + LENGTHS_BYTES + content_bytes
 
 
@@ -216,6 +217,7 @@ def encode_blank(size_bytes: int) -> bytes:
 
 def read_size_and_magic(data: bytes | memoryview, start: int = 0) -> tuple[int, int]:
     """What a record or a blank record starts with, unchecked. There must be `BLANK_HEADER_BYTES` of it."""
+    assert 0 <= start <= len(data) - BLANK_HEADER_BYTES
     size_bytes, magic = _SIZE_AND_MAGIC.unpack_from(data, start)
     return size_bytes, magic
 
@@ -241,6 +243,7 @@ def read_header(
     Errors name offsets counted from `base` plus the position in `data`. Their class is `error`: `CorruptRecord` for a
     file, `WireError` for a response of a broker.
     """
+    assert start >= 0
     left = len(data) - start
     if left < RECORD_BYTES_MIN:
         raise error("total size", base + start, f"at least {RECORD_BYTES_MIN} bytes", f"{left} bytes left")
@@ -284,6 +287,7 @@ def find_parts(
     properties_bytes = int.from_bytes(data[topic_end:properties_at], "big", signed=True)
     if properties_bytes != end - properties_at:
         raise error("properties length", base + topic_end, end - properties_at, properties_bytes)
+    assert start < body_at <= body_end < topic_at <= topic_end < properties_at <= end <= len(data)
     return RecordParts(body_at, body_end, topic_at, topic_end, properties_at, end)
 
 
@@ -308,6 +312,7 @@ def check_body(
     error: type[DecodeError] = CorruptRecord,
 ) -> None:
     """Raises `error` unless the body has the checksum that the header says."""
+    assert parts.body_end - parts.body_at == header.body_bytes
     found = body_crc(data[parts.body_at : parts.body_end])
     if found != header.body_crc:
         raise error("body crc", base + start + 8, f"{found:#010x}", f"{header.body_crc:#010x}")

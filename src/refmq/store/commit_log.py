@@ -80,12 +80,14 @@ class CommitLog:
 
     def end_at(self, position: int) -> None:
         """Recovery found the end of the log; everything before it is readable."""
+        assert self.files.begin <= position <= self.files.limit
         self.files.wrote = position
         self._appended = position
         self._uncommitted.clear()
 
     def saw_store_time(self, store_ms: TimestampMs) -> None:
         """A record that somebody else wrote has this store time: a dead process, or a master."""
+        assert self.readable_store_ms <= self.last_store_ms
         self.last_store_ms = max(self.last_store_ms, store_ms)
         self.readable_store_ms = max(self.readable_store_ms, store_ms)
 
@@ -139,6 +141,7 @@ class CommitLog:
 
     def _move_to(self, position: int) -> None:
         """Skips the rest of a blank record."""
+        assert position == self.files.limit
         if self._pool:
             self._appended = position
         else:

@@ -43,6 +43,8 @@ class ConsumeQueue:
     """One queue. `end` is its max offset; what is before `min_offset` can no longer be read."""
 
     def __init__(self, disk: Disk, names: DirectoryNames, topic: str, queue_id: int, config: StoreConfig) -> None:
+        assert is_storable_topic(topic)
+        assert queue_id >= 0
         self.topic = topic
         self.queue_id = queue_id
         directory = f"{QUEUE_DIRECTORY}/{topic}/{queue_id}"
@@ -147,6 +149,7 @@ class ConsumeQueue:
         """Writes blank units up to `queue_offset`: from the start of its file in an empty queue, else from the end."""
         if not self.files.bases:
             self.files.add_file(self.files.base_of(queue_offset * QUEUE_UNIT_BYTES))
+        assert self.end <= queue_offset
         while self.end < queue_offset:
             if not self.files.room:
                 self.files.add_file(self.files.limit)
@@ -157,6 +160,7 @@ class ConsumeQueue:
 
     def truncate(self, queue_offset: int) -> int:
         """Ends the queue before `queue_offset` and zeroes the rest."""
+        assert queue_offset <= self.end
         cut = self.files.truncate(max(queue_offset * QUEUE_UNIT_BYTES, self.files.begin))
         self.min_offset = QueueOffset(min(self.min_offset, self.end))
         self.dispatched_end = QueueOffset(min(self.dispatched_end, self.end))
@@ -269,6 +273,7 @@ class ConsumeQueue:
                 high = middle
             else:
                 low = middle + 1
+        assert self.first <= low <= max(self.first, self.end)
         self.min_offset = QueueOffset(low)
         self._log_min = log_min
 

@@ -200,11 +200,13 @@ class FileSequence:
 
     def read(self, position: int, length: int) -> bytes:
         """Bytes inside one file."""
+        assert position % self.file_bytes + length <= self.file_bytes
         base = position - position % self.file_bytes
         return self.file(base).read(position - base, length)
 
     def write(self, position: int, data: bytes) -> None:
         """Overwrites bytes inside one file; does not move `wrote`."""
+        assert position % self.file_bytes + len(data) <= self.file_bytes
         base = position - position % self.file_bytes
         self.file(base).write(position - base, data)
 
@@ -230,6 +232,7 @@ class FileSequence:
         self.prepare_file(base)
         if not self.bases:
             self.flushed = base
+        assert self.wrote <= base, "the data never moves back"
         self.bases.append(base)
         self.wrote = base
 

@@ -85,6 +85,7 @@ class Index:
             self._disk, self._names, INDEX_DIRECTORY, name, self._config.index_file_bytes, reserve=False
         ).close()
         self.files.append(self._open(name))
+        assert self.files[-1].count == 0
         return self.files[-1]
 
     def remove(self, file: IndexFile) -> None:

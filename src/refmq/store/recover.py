@@ -121,6 +121,7 @@ async def stop_store(parts: Parts) -> None:
     while before != parts.dispatched_to < parts.log.readable:
         before = parts.dispatched_to
         dispatch_up_to(parts, parts.log.readable, _records_at_once(parts))
+    assert parts.dispatched_to <= parts.log.wrote
     if parts.dispatched_to == parts.log.wrote and await write_checkpoint(parts, is_clean=True):
         parts.disk.remove(ABORT_FILE)
         parts.names.changed("")
@@ -236,6 +237,7 @@ def _scan(parts: Parts, plan: _Plan) -> None:
         check_crc=config.check_crc,
         piece_bytes=config.piece_bytes,
     )
+    assert files.begin <= plan.scan_from <= plan.scan.valid_to
     plan.records_scanned += plan.scan.records
 
 
@@ -346,6 +348,7 @@ def _truncate_index(parts: Parts, plan: _Plan) -> None:
     index = parts.index
     if index is None:
         return
+    assert parts.log.wrote == plan.scan.valid_to, "the log is cut first"
     index.remove_empty()
     if plan.durable is None:
         keep_foreign = not parts.config.rebuild_index
