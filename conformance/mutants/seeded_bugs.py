@@ -280,7 +280,7 @@ SEEDED_BUGS: Final = (
         "T28",
         "With sync flush a put is acknowledged before it is durable.",
         "refmq.plane.ack",
-        "flushed_to is None or durable_at <= flushed_to",
+        "flushed_to is None or put.durable_at <= flushed_to",
         "True",
         "ack_put_enabled",
     ),
