@@ -269,7 +269,7 @@ def unordered(answers: list[Answer]) -> list[list[Any]]:
 
 MISTAKES = {
     "the min offset is wrong": (
-        "refmq.broker.handlers.offsets",
+        "refmq.broker.handlers.queue_bounds",
         "offset = broker.engine.store.min_offset(header.topic, header.queue_id)",
         "offset = broker.engine.store.max_offset(header.topic, header.queue_id) - 1",
     ),

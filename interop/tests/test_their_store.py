@@ -66,7 +66,7 @@ def test_we_serve_a_store_that_the_real_broker_wrote(
     assert all(encode_record(item.record) == item.data for item in written)
     asyncio.run(_serve_all(copy, topic, written, served))
     verified = verify_store(RealDisk(copy))
-    assert verified.is_sound, verified.findings
+    assert verified.is_sound, verified.flaws
     assert log_of(copy) == written
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from refmq.cli import doctor, main
-from refmq.tools.health import Finding, State
+from refmq.tools.health import HealthLine, State
 
 NAMES = ["Python", "extension", "JDK", "TLC", "Spark", "free disk", "open files"]
 
@@ -28,7 +28,7 @@ def test_only_a_problem_gives_exit_code_3(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], worst: State, code: int
 ) -> None:
     remedy = "" if worst is State.OK else "Free it."
-    lines = [Finding("Python", State.OK, "3.11"), Finding("disk", worst, "0 GiB", remedy)]
+    lines = [HealthLine("Python", State.OK, "3.11"), HealthLine("disk", worst, "0 GiB", remedy)]
     monkeypatch.setattr(doctor, "examine", lambda store: iter(lines))
     assert main(["doctor"]) == code
     out, err = capsys.readouterr()

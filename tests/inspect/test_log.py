@@ -34,7 +34,7 @@ def test_a_damaged_body_is_found_and_what_follows_is_still_read() -> None:
     assert sum(isinstance(item, Found) for item in items) == 285
     result = verify_store(disk)
     assert not result.is_sound
-    assert any("body crc" in finding.sentence for finding in result.findings)
+    assert any("body crc" in flaw.sentence for flaw in result.flaws)
 
 
 def test_a_hole_of_zeros_is_damage_when_records_follow() -> None:

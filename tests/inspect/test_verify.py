@@ -18,7 +18,7 @@ def test_a_golden_store_is_sound(name: str) -> None:
 
 
 def test_a_store_that_was_killed_is_said_to_be() -> None:
-    [note] = verify_store(disk_of(golden("killed"))).findings
+    [note] = verify_store(disk_of(golden("killed"))).flaws
     assert note.severity is Severity.NOTE
     assert note.where == "abort"
 
@@ -50,7 +50,7 @@ def test_a_store_that_was_killed_is_said_to_be() -> None:
 def test_what_does_not_agree_is_found(path: str, position: int, data: bytes, expected: str) -> None:
     result = verify_store(disk_of(changed(golden("clean"), path, position, data)))
     assert not result.is_sound
-    assert any(expected in finding.sentence for finding in result.findings), result.findings
+    assert any(expected in flaw.sentence for flaw in result.flaws), result.flaws
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_what_does_not_agree_is_found(path: str, position: int, data: bytes, exp
     ],
 )
 def test_stray_and_wrong_files_are_named(change: dict[str, bytes], severity: Severity, expected: str) -> None:
-    findings = verify_store(disk_of({**golden("clean"), **change})).findings
-    assert [finding.severity for finding in findings if expected in finding.sentence] == [severity], findings
+    findings = verify_store(disk_of({**golden("clean"), **change})).flaws
+    assert [flaw.severity for flaw in findings if expected in flaw.sentence] == [severity], findings
 
 
 def test_an_empty_store_is_sound() -> None:

@@ -10,7 +10,7 @@ import click
 from refmq import __version__
 from refmq.cli.output import json_option, print_json
 from refmq.errors import CheckFound
-from refmq.tools.health import Finding, State, examine
+from refmq.tools.health import HealthLine, State, examine
 
 MARKS = {State.OK: "ok", State.ADVICE: "--", State.PROBLEM: "!!"}
 
@@ -42,6 +42,6 @@ def command(store: Path, as_json: bool) -> None:
         raise CheckFound(f"{', '.join(finding.name for finding in problems)}: not well, see the lines marked !!")
 
 
-def print_finding(finding: Finding) -> None:
+def print_finding(finding: HealthLine) -> None:
     line = f"{MARKS[finding.state]}  {finding.name:<11} {finding.found}"
     click.echo(f"{line}. {finding.remedy}" if finding.remedy else line)

@@ -398,7 +398,7 @@ def verify_command(directory: Path, no_crc: bool, strict: bool, progress: bool, 
     """Compare log, queues and index with each other. Exit code 3 when something is wrong."""
     with opened(directory, in_use=in_use) as (disk, _):
         result = verify_store(disk, check_crc=not no_crc, progress=progress_line(progress))
-    counted = [f for f in result.findings if strict or f.severity is Severity.DAMAGE]
+    counted = [f for f in result.flaws if strict or f.severity is Severity.DAMAGE]
     if as_json:
         print_json(
             {
@@ -409,13 +409,13 @@ def verify_command(directory: Path, no_crc: bool, strict: bool, progress: bool, 
                 "log_begin": result.log_begin,
                 "log_end": result.log_end,
                 "findings": [
-                    {"severity": f.severity.value, "where": f.where, "sentence": f.sentence} for f in result.findings
+                    {"severity": f.severity.value, "where": f.where, "sentence": f.sentence} for f in result.flaws
                 ],
             }
         )
     else:
-        for finding in result.findings:
-            click.echo(f"{finding.severity.value:6} {finding.where}: {finding.sentence}")
+        for flaw in result.flaws:
+            click.echo(f"{flaw.severity.value:6} {flaw.where}: {flaw.sentence}")
         click.echo(
             f"{result.records} messages in [{result.log_begin}, {result.log_end}), {result.units} queue units, "
             f"{result.index_entries} index entries"

@@ -6,7 +6,7 @@ One walk over the log is compared with every queue and every index, in bounded m
   queue has as many live units as records, every unit is accounted for;
 - every record's keys have entries in the index, in the order of the log, and every entry belongs to a record.
 
-A finding is *damage*, or a *note*: something that a crash leaves and the next start repairs. The abort file decides:
+A flaw is *damage*, or a *note*: something that a crash leaves and the next start repairs. The abort file decides:
 without it the store was stopped cleanly and everything has to be complete.
 """
 
@@ -49,14 +49,14 @@ EXT_ADDRESS_MAX: Final = -(2**31) - 1
 
 
 class Severity(StrEnum):
-    """What a finding means."""
+    """What a flaw means."""
 
     DAMAGE = "damage"
     NOTE = "note"
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Flaw:
     """One thing that is not as it should be."""
 
     severity: Severity
@@ -73,11 +73,11 @@ class Verified:
     index_entries: int
     log_begin: int
     log_end: int
-    findings: tuple[Finding, ...]
+    flaws: tuple[Flaw, ...]
 
     @property
     def is_sound(self) -> bool:
-        return not any(finding.severity is Severity.DAMAGE for finding in self.findings)
+        return not any(flaw.severity is Severity.DAMAGE for flaw in self.flaws)
 
 
 def verify_store(disk: Disk, *, check_crc: bool = True, progress: Progress | None = None) -> Verified:
@@ -102,7 +102,7 @@ class _Check:
     def __init__(self, disk: Disk, files: StoreFiles) -> None:
         self._disk = disk
         self._files = files
-        self._findings: list[Finding] = []
+        self._flaws: list[Flaw] = []
         self._records = 0
         self._units = 0
         self._entries = 0
@@ -121,8 +121,8 @@ class _Check:
         self._add(Severity.NOTE if self._files.has_abort else Severity.DAMAGE, where, sentence)
 
     def _add(self, severity: Severity, where: str, sentence: str) -> None:
-        if len(self._findings) < FINDINGS_MAX:
-            self._findings.append(Finding(severity, where, sentence))
+        if len(self._flaws) < FINDINGS_MAX:
+            self._flaws.append(Flaw(severity, where, sentence))
 
     def names(self) -> None:
         """The names and sizes of the files."""
@@ -216,7 +216,7 @@ class _Check:
             self._index.count,
             self._files.log.begin,
             self._log_end,
-            tuple(self._findings),
+            tuple(self._flaws),
         )
 
 

@@ -38,7 +38,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthLine:
     """One line of the doctor. ``remedy`` says what to do and is empty exactly when the state is ok."""
 
     name: str
@@ -50,7 +50,7 @@ class Finding:
         assert (self.remedy == "") == (self.state is State.OK), self
 
 
-def examine(store: Path) -> Iterator[Finding]:
+def examine(store: Path) -> Iterator[HealthLine]:
     """Every line, in the order in which they are shown. ``store`` is where a broker would keep its files."""
     yield python()
     yield extension(refmq_fast.AVAILABLE, refmq_fast.REASON)
@@ -62,25 +62,25 @@ def examine(store: Path) -> Iterator[Finding]:
     yield open_files()
 
 
-def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
+def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> HealthLine:
     found = f"{platform.python_implementation()} {'.'.join(map(str, version))} at {sys.executable}"
     if version < PYTHON_MIN:
         wanted = ".".join(map(str, PYTHON_MIN))
-        return Finding("Python", State.PROBLEM, found, f"Install refmq into CPython {wanted} or later.")
-    return Finding("Python", State.OK, found)
+        return HealthLine("Python", State.PROBLEM, found, f"Install refmq into CPython {wanted} or later.")
+    return HealthLine("Python", State.OK, found)
 
 
-def extension(available: bool, reason: str) -> Finding:
+def extension(available: bool, reason: str) -> HealthLine:
     if available:
         how = "carry-less multiplication" if refmq_fast.crc32_is_accelerated() else "tables only"
-        return Finding("extension", State.OK, f"on ({reason}; CRC-32 by {how})")
+        return HealthLine("extension", State.OK, f"on ({reason}; CRC-32 by {how})")
     if os.environ.get("REFMQ_PURE") == "1":
         remedy = "Unset REFMQ_PURE to use it."
     elif find_compiler() is None:
         remedy = "Install a C compiler (Debian: `apt-get install gcc libc6-dev`), then install refmq again."
     else:
         remedy = "There is a C compiler now: run `pip install --force-reinstall --no-deps -v .` and read what it says."
-    return Finding("extension", State.ADVICE, f"off: {reason}; everything works, more slowly", remedy)
+    return HealthLine("extension", State.ADVICE, f"off: {reason}; everything works, more slowly", remedy)
 
 
 def find_compiler() -> str | None:
@@ -88,32 +88,32 @@ def find_compiler() -> str | None:
     return next(filter(None, map(shutil.which, filter(None, (os.environ.get("CC"), "cc", "gcc", "clang")))), None)
 
 
-def java_runtime(java: jdk.Java | None) -> Finding:
+def java_runtime(java: jdk.Java | None) -> HealthLine:
     if java is None:
-        return Finding("JDK", State.ADVICE, "not found; only TLC and Spark need it", jdk.REMEDY)
-    return Finding("JDK", State.OK, f"{java.version} at {java.path}")
+        return HealthLine("JDK", State.ADVICE, "not found; only TLC and Spark need it", jdk.REMEDY)
+    return HealthLine("JDK", State.OK, f"{java.version} at {java.path}")
 
 
-def model_checker(jar: Path | None, java: jdk.Java | None) -> Finding:
+def model_checker(jar: Path | None, java: jdk.Java | None) -> HealthLine:
     if jar is None:
-        return Finding("TLC", State.ADVICE, "not found; only checking the specifications needs it", tlc.REMEDY)
+        return HealthLine("TLC", State.ADVICE, "not found; only checking the specifications needs it", tlc.REMEDY)
     if java is None:
-        return Finding("TLC", State.ADVICE, f"{jar}, which cannot run without a JDK", jdk.REMEDY)
-    return Finding("TLC", State.OK, str(jar))
+        return HealthLine("TLC", State.ADVICE, f"{jar}, which cannot run without a JDK", jdk.REMEDY)
+    return HealthLine("TLC", State.OK, str(jar))
 
 
-def spark(java: jdk.Java | None) -> Finding:
+def spark(java: jdk.Java | None) -> HealthLine:
     # Importing pyspark takes a second; its metadata does not.
     if importlib.util.find_spec("pyspark") is None:
         remedy = "Run `pip install 'refmq[spark]'`."
-        return Finding("Spark", State.ADVICE, "not installed; only `refmq verify` on large traces needs it", remedy)
+        return HealthLine("Spark", State.ADVICE, "not installed; only `refmq verify` on large traces needs it", remedy)
     version = importlib.metadata.version("pyspark")
     if java is None:
-        return Finding("Spark", State.ADVICE, f"pyspark {version}, which cannot run without a JDK", jdk.REMEDY)
-    return Finding("Spark", State.OK, f"pyspark {version}")
+        return HealthLine("Spark", State.ADVICE, f"pyspark {version}, which cannot run without a JDK", jdk.REMEDY)
+    return HealthLine("Spark", State.OK, f"pyspark {version}")
 
 
-def free_disk(store: Path, free_bytes: int | None = None) -> Finding:
+def free_disk(store: Path, free_bytes: int | None = None) -> HealthLine:
     """Free space where ``store`` is or would be created."""
     store = store.absolute()
     place = next(path for path in (store, *store.parents) if path.exists())
@@ -121,27 +121,29 @@ def free_disk(store: Path, free_bytes: int | None = None) -> Finding:
         free_bytes = shutil.disk_usage(place).free
     found = f"{free_bytes / GIB:.1f} GiB at {place}"
     if free_bytes >= FREE_DISK_ADVISED_BYTES:
-        return Finding("free disk", State.OK, found)
+        return HealthLine("free disk", State.OK, found)
     state = State.ADVICE if free_bytes >= FREE_DISK_NEEDED_BYTES else State.PROBLEM
     advised = f"{FREE_DISK_ADVISED_BYTES // GIB} GiB"
-    return Finding("free disk", state, found, f"Free some space or keep the store elsewhere: a broker wants {advised}.")
+    return HealthLine(
+        "free disk", state, found, f"Free some space or keep the store elsewhere: a broker wants {advised}."
+    )
 
 
-def open_files(limits: tuple[int, int] | None = None) -> Finding:
+def open_files(limits: tuple[int, int] | None = None) -> HealthLine:
     """The limit of open files of this process: (soft, hard), where -1 is no limit."""
     if limits is None:
         try:
             import resource
         except ImportError:
-            return Finding("open files", State.OK, "no limit on this platform")
+            return HealthLine("open files", State.OK, "no limit on this platform")
         limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = limits
     if soft == -1:
-        return Finding("open files", State.OK, "unlimited")
+        return HealthLine("open files", State.OK, "unlimited")
     found = f"{soft} (at most {'unlimited' if hard == -1 else hard})"
     if soft >= OPEN_FILES_ADVISED:
-        return Finding("open files", State.OK, found)
+        return HealthLine("open files", State.OK, found)
     state = State.ADVICE if soft >= OPEN_FILES_NEEDED else State.PROBLEM
     if hard == -1 or hard >= OPEN_FILES_ADVISED:
-        return Finding("open files", state, found, f"Run `ulimit -n {OPEN_FILES_ADVISED}` before starting a server.")
-    return Finding("open files", state, found, f"Ask the administrator for a limit of {OPEN_FILES_ADVISED} or more.")
+        return HealthLine("open files", state, found, f"Run `ulimit -n {OPEN_FILES_ADVISED}` before starting a server.")
+    return HealthLine("open files", state, found, f"Ask the administrator for a limit of {OPEN_FILES_ADVISED} or more.")
