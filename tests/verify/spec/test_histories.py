@@ -45,9 +45,10 @@ BREAK = """
 import sys
 from pathlib import Path
 from conformance.mutants.apply import change_on_import, replacing
+from conformance.mutants.cluster import SEEDED_CLUSTER
 from conformance.mutants.seeded import SEEDED
 path, name = Path(sys.argv[1]), sys.argv[2]
-(mistake,) = [one for one in SEEDED if one.name == name]
+(mistake,) = [one for one in (*SEEDED, *SEEDED_CLUSTER) if one.name == name]
 change_on_import(mistake.module, replacing(mistake.old, mistake.new))
 from conformance.base import Violation, replay_file, replay_verdict
 print(*{violation.invariant for violation in replay_file(path)})
