@@ -135,7 +135,7 @@ def test_each_action_of_the_store_has_its_step() -> None:
     }
 
 
-def test_what_no_history_fits_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_counterexample_that_fits_no_history_says_so_in_one_line(tmp_path: Path) -> None:
     saved = as_saved_history(configuration("rebalance/weak/two_owners_while_views_differ"), [])
     path = tmp_path / "rebalance.json"
     path.write_text(json.dumps(saved))
