@@ -1,4 +1,4 @@
-"""A judge that does not finish in time has said nothing: it is asked again with more time, and never counts as content."""
+"""A judge that does not finish in time has said nothing: it is asked again with more time."""
 
 from __future__ import annotations
 
