@@ -1,4 +1,4 @@
-"""The names of spec/StoreRecovery.tla are the names of the steps and of the events."""
+"""The names of spec/store_recovery are the names of the steps and of the events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference store: the `MessageStore` that can be read beside spec/StoreRecovery.tla.
+"""The reference store: the `MessageStore` that can be read beside spec/store_recovery.
 
 The work is done in the modules of the steps; this one holds the state of the store as a whole: is it running, may it
 accept, has a flush failed.
