@@ -34,13 +34,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from refmq.inspect.files import look_at_store
+from refmq.inspect.log import Found, read_records
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.net.files import RealDisk
 from refmq.protocol.record import BLANK_MAGIC, Record, encode_record
 from refmq.store import MessageToStore, ReferenceStore, StoreConfig
+from refmq.store.direct import put
 from refmq.store.file_sequence import DirectoryNames, FileSequence
-from refmq.store.inspect import look_at_store
-from refmq.store.inspect_log import Found, read_records
 from refmq.store.scan import scan_log
 
 MIB = 1 << 20
@@ -105,7 +106,7 @@ async def life_of_a_store(folder: Path, count: int) -> list[Measured]:
     seconds: dict[str, list[float]] = {name: [] for name in ("put", "dispatch", "get", "stop", "recover")}
     with timed(seconds["put"]):
         for item in messages:
-            store.put(item, NOW_MS)
+            put(store, item, NOW_MS)
     with timed(seconds["dispatch"]):
         while store.dispatch(1000):
             pass

@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import refmq_fast
-from refmq.broker.config import BrokerConfig
-from refmq.net.broker import BrokerNode
+from refmq.model.broker_config import BrokerConfig
+from refmq.net.broker_node import BrokerNode
+from refmq.net.engine import ReferenceEngine
 from refmq.net.files import RealDisk
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request
@@ -35,7 +36,6 @@ from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.send import SendMessageRequest
 from refmq.protocol.record import join_properties
 from refmq.store.config import StoreConfig
-from refmq.store.store import ReferenceStore
 from refmq.trace.page import NewPage, PlainPage
 from refmq.trace.writer import TraceWriter
 
@@ -88,8 +88,8 @@ def produce() -> None:
 
 async def started(folder: Path, trace: TraceWriter | None) -> tuple[BrokerNode, int]:
     disk = RealDisk(folder)
-    store = ReferenceStore(disk, STORE, emit=trace.record if trace is not None else None)
-    node = BrokerNode(BrokerConfig(listen_port=0), STORE, disk, store, recorder=trace)
+    engine = ReferenceEngine(disk, STORE, recorder=trace)
+    node = BrokerNode(BrokerConfig(listen_port=0), STORE, disk, engine, recorder=trace)
     return node, (await node.start("127.0.0.1"))[1]
 
 

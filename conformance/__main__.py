@@ -52,11 +52,12 @@ def store_command(minutes: float, seed: int, steps: int, engine: str) -> None:
 @click.option("--minutes", default=1.0, show_default=True, help="How long the campaign runs.")
 @click.option("--seed", default=0, show_default=True, help="The first seed; one history per seed.")
 @click.option("--steps", default=40, show_default=True, help="Steps of a history.")
-def cluster_command(minutes: float, seed: int, steps: int) -> None:
+@click.option("--engine", default="reference", show_default=True)
+def cluster_command(minutes: float, seed: int, steps: int, engine: str) -> None:
     """Run a campaign of cluster histories; whatever breaks is shrunk and saved as a regression."""
     from conformance.cluster.campaign import run_campaign
 
-    saved = run_campaign(minutes=minutes, first_seed=seed, steps=steps)
+    saved = run_campaign(minutes=minutes, first_seed=seed, steps=steps, engine=engine)
     if saved is not None:
         raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
 

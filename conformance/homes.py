@@ -39,13 +39,12 @@ class Home:
 
 
 STORE_RECOVERY: Final = {
-    "AppendMessage": Home(
-        "refmq.store.append:append_message",
-        ("refmq.store.append:append_message", "refmq.store.append:append_batch"),
-    ),
+    "AppendMessage": Home("refmq.store.append:append_message"),
     "RollFile": Home("refmq.store.append:roll_file"),
     "FlushLog": Home("refmq.store.flush:flush_log"),
-    "AckPut": Home("refmq.store.store:ReferenceStore.ack_put", ("refmq.store.append:emit_ack",)),
+    "AckPut": Home(
+        "refmq.plane.puts:ack_puts", ("refmq.plane.ack:ack_put_events",), part="every put that one flush covers"
+    ),
     "DispatchMessage": Home("refmq.store.dispatch:dispatch_message"),
     "FlushQueue": Home("refmq.store.flush:flush_queue"),
     "FlushIndex": Home("refmq.store.flush:flush_index"),
@@ -63,7 +62,9 @@ STORE_RECOVERY: Final = {
 }
 
 TRANSACTION_CHECK_BACK: Final = {
-    "SendHalf": Home("refmq.broker.put:send_half"),
+    "SendHalf": Home(
+        "refmq.plane.send:half_message", ("refmq.plane.send:send_half_event",), part="the message that it stores"
+    ),
     "EndTransaction": Home("refmq.broker.transactions:Transactions.end_transaction"),
     "WriteOp": Home("refmq.broker.transactions:Transactions.write_op"),
     "RoundStart": Home("refmq.broker.check_rounds:CheckRounds.round_start"),
@@ -84,8 +85,10 @@ TRANSACTION_CHECK_BACK: Final = {
 REBALANCE: Final = {
     "Heartbeat": Home("refmq.broker.clients:heartbeat"),
     "Leave": Home("refmq.broker.clients:leave"),
-    "CommitOffset": Home("refmq.broker.offsets:commit_offset"),
-    "PersistOffsets": Home("refmq.broker.broker:Broker.save_offsets", part="it also decides whether there is a need"),
+    "CommitOffset": Home("refmq.plane.offsets:commit_offset"),
+    "PersistOffsets": Home(
+        "refmq.broker.control_plane:Broker.save_offsets", part="it also decides whether there is a need"
+    ),
     "LockQueue": Home("refmq.broker.queue_locks:lock_queue"),
     "UnlockQueue": Home("refmq.broker.queue_locks:unlock_queue"),
     "LoanExpire": Home("refmq.broker.queue_locks:lock_queue", part="a loan expires when another client asks for it"),

@@ -19,10 +19,11 @@ from typing import Any, Final, TypeVar
 
 from fuzz.targets import target
 from refmq.errors import RefmqError
+from refmq.inspect.verify import verify_store
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import MessageToStore, StoreConfig
-from refmq.store.inspect_verify import verify_store
+from refmq.store.direct import put
 from refmq.store.store import ReferenceStore
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ def small_store(clean: bool) -> dict[str, bytes]:
         topic, queue_id = QUEUES[number % 3]
         properties = f"TAGS\x01t{number % 2}\x02KEYS\x01k{number}\x02UNIQ_KEY\x01U{number}".encode()
         message = MessageToStore(topic, queue_id, b"%d" % number * 20, properties, NOW, HOST, HOST)
-        store.put(message, TimestampMs(NOW + number))
+        put(store, message, TimestampMs(NOW + number))
     run(store.flush())
     store.dispatch(100)
     if clean:

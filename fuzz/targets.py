@@ -31,8 +31,8 @@ import random
 from collections.abc import Callable
 from typing import Any, Final
 
-from refmq.broker.filter import SqlSyntaxError, compile_expression, matches
 from refmq.errors import CorruptRecord, DecodeError, UsageError, WireError
+from refmq.filter import SqlSyntaxError, compile_expression, matches
 from refmq.protocol import bodies, fastjson
 from refmq.protocol.bodies import decode_body, decode_register_broker_body, encode_body, encode_register_broker_body
 from refmq.protocol.compression import CompressionType, compress, decompress

@@ -18,7 +18,7 @@ from refmq.net.files import RealDisk
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from refmq.protocol.record import BatchedMessage, decode_record, encode_batch, encode_properties
-from refmq.store import BatchToStore, MessageToStore, PutResult, ReferenceStore, StoreConfig
+from refmq.store import BatchToStore, MessageToStore, PutResult, ReferenceStore, StoreConfig, direct
 from refmq.store.text_file import replace_text_file
 
 TINY = StoreConfig(
@@ -63,7 +63,7 @@ def put(store: ReferenceStore, number: int) -> None:
     if number % 17 == 5:
         members = tuple(BatchedMessage(0, b"member %d" % member, properties(member)) for member in range(3))
         batch = BatchToStore(topic, queue_id, encode_batch(members), b"CLUSTER\x01c", now(), HERE, HERE)
-        result = store.put_batch(batch, now())
+        result = direct.put_batch(store, batch, now())
     else:
         level = 18 if number % 23 == 7 else 0  # two hours: the broker keeps them
         kind = 0x8 if number % 11 == 3 else 0
@@ -71,7 +71,7 @@ def put(store: ReferenceStore, number: int) -> None:
         message = MessageToStore(
             topic, queue_id, body, properties(0), now(), HERE, HERE, sys_flag=kind, delay_level=level
         )
-        result = store.put(message, now())
+        result = direct.put(store, message, now())
     assert result.status == 0, result
     say(store, result, unique, key)
 

@@ -1,7 +1,9 @@
 """The arrow of imports, read from the sources.
 
     errors <- model <- trace.record
-                    <- protocol <- store <- nameserver, broker, client <- net <- sim <- verify <- cli
+                    <- protocol <- filter <- store <- plane <- broker <- net <- sim <- verify <- cli
+                                                   <- nameserver, client <-
+                                                                         net <- aio <- sync <- testing
 
 A package may import what its row in ``MAY_IMPORT`` names, and itself. The packages in ``PURE`` do no input or output
 and read no clock and no random number: they may not import the modules in ``IMPURE_MODULES`` nor call what is in
@@ -19,32 +21,51 @@ import pytest
 SOURCES = Path(__file__).parent.parent / "src"
 
 VALUES = {"errors", "model", "trace.record"}
-BYTES = {"protocol", "store"}
-ROLES = {"nameserver", "broker", "client"}
+BYTES = {"protocol", "filter", "store"}
+ROLES = {"nameserver", "plane", "broker", "client"}
 
 # Package (or module at the top of refmq) -> what it may import from refmq besides itself. "" is refmq/__init__.py.
 # `trace.record` is the pure layout of a trace record, apart from the rest of `trace`, which writes files.
 MAY_IMPORT: dict[str, set[str]] = {
-    "": {"errors", "client", "net"},
+    "": {"errors", "client", "net", "aio", "sync", "model", "protocol"},
     "errors": set(),
     "model": {"errors"},
     "trace.record": {"errors", "model"},
     "protocol": VALUES,
-    "store": VALUES | {"protocol"},
+    "filter": VALUES | {"protocol"},
+    "store": VALUES | {"protocol", "filter"},
+    "inspect": VALUES | BYTES,
+    "plane": VALUES | BYTES,
     "nameserver": VALUES | BYTES,
-    "broker": VALUES | BYTES,
+    "broker": VALUES | BYTES | {"plane"},
     "client": VALUES | BYTES,
     "trace": VALUES | BYTES | {"refmq_fast"},
     "tools": {"errors", "refmq_fast"},
     "net": VALUES | BYTES | ROLES | {"trace", "tools", "refmq_fast"},
+    "aio": VALUES | BYTES | {"client", "net", "trace"},
+    "sync": {"errors", "aio", "client", "model"},
+    "testing": VALUES | BYTES | ROLES | {"trace", "net", "sim", "aio", "sync"},
+    "pytest_plugin": {"errors", "testing"},
     "sim": VALUES | BYTES | ROLES | {"trace", "net", "refmq_fast"},
     "verify": VALUES | BYTES | ROLES | {"trace", "tools", "net", "sim", "refmq_fast"},
-    "cli": VALUES | BYTES | ROLES | {"", "trace", "tools", "net", "sim", "verify", "refmq_fast"},
+    "cli": VALUES | BYTES | ROLES | {"", "inspect", "trace", "tools", "net", "sim", "verify", "refmq_fast"},
     "__main__": {"cli"},
     "refmq_fast": {"", "errors", "model"},
 }
 
-PURE = {"errors", "model", "trace.record", "protocol", "store", "nameserver", "broker", "client"}
+PURE = {
+    "errors",
+    "model",
+    "trace.record",
+    "protocol",
+    "filter",
+    "store",
+    "inspect",
+    "plane",
+    "nameserver",
+    "broker",
+    "client",
+}
 
 # Modules inside a pure package that are shells all the same, each with its reason. Better: move them to refmq.net.
 SHELLS: dict[str, str] = {}

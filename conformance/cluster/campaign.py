@@ -17,7 +17,9 @@ from conformance.store.shrink import shrink
 PROGRESS_EVERY_S = 5.0
 
 
-def run_campaign(*, minutes: float, first_seed: int, steps: int, folder: Path = REGRESSIONS) -> Path | None:
+def run_campaign(
+    *, minutes: float, first_seed: int, steps: int, engine: str = "reference", folder: Path = REGRESSIONS
+) -> Path | None:
     """Runs histories until the time is over or one breaks a promise; returns the saved file of that one."""
     begin = time.monotonic()
     shown = begin
@@ -29,26 +31,26 @@ def run_campaign(*, minutes: float, first_seed: int, steps: int, folder: Path = 
                 f"{seed - first_seed} histories, {events} events, {virtual_s / 60:.0f} cluster minutes, nothing broken"
             )
         history = generate.history(seed, steps)
-        run = run_history(history)
+        run = run_history(history, engine)
         events += len(run.lines)
         virtual_s += run.world.loop.elapsed_s
         if run.violations:
             _say(f"seed {seed} breaks {run.violations[0]}; shrinking")
-            return shrunk_and_saved(history, run.violations, folder)
+            return shrunk_and_saved(history, run.violations, engine, folder)
         seed += 1
     _say(f"{seed - first_seed} histories, {events} events, {virtual_s / 60:.0f} cluster minutes, nothing broken")
     return None
 
 
-def shrunk_and_saved(history: History, violations: list[Violation], folder: Path) -> Path:
+def shrunk_and_saved(history: History, violations: list[Violation], engine: str, folder: Path) -> Path:
     """The smallest history that breaks the same promise, in a file; what it looks like goes to stderr."""
     broken = violations[0].invariant
 
     def still_broken(candidate: Any) -> bool:
-        return any(found.invariant == broken for found in run_history(cast("History", candidate)).violations)
+        return any(found.invariant == broken for found in run_history(cast("History", candidate), engine).violations)
 
     small = cast("History", shrink(cast("Any", history), still_broken))
-    run = run_history(small)
+    run = run_history(small, engine)
     found = [violation for violation in run.violations if violation.invariant == broken]
     _say(explain(small, run))
     return save("cluster", small.to_json(), found, folder)

@@ -12,9 +12,10 @@ from conformance.base import Violation
 from conformance.cluster import history as h
 from conformance.cluster import questions
 from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
-from refmq.broker.config import BrokerConfig
+from conformance.engines import cluster_engine
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
-from refmq.sim.cluster import Cluster
+from refmq.sim.cluster import Cluster, OpenEngine
 from refmq.sim.loop import Stuck
 from refmq.sim.network import Delay
 from refmq.sim.world import Node, NodeDown, RunFailed, World
@@ -49,6 +50,7 @@ class Story:
 
     world: World
     history: h.History
+    engine: OpenEngine
     cluster: Cluster = field(init=False)
     clients: list[Node] = field(init=False)
     scripted: dict[str, ScriptedClient] = field(default_factory=dict)
@@ -58,7 +60,11 @@ class Story:
     def __post_init__(self) -> None:
         setting = self.history.setting
         self.cluster = Cluster(
-            self.world, brokers=setting.brokers, config=broker_config(self.history), store_config=store_config(setting)
+            self.world,
+            brokers=setting.brokers,
+            config=broker_config(self.history),
+            store_config=store_config(setting),
+            engine=self.engine,
         )
         self.clients = [self.world.node(f"client-{number}", self._run_client) for number in range(setting.clients)]
         self.auditor = self.world.node("auditor", self._run_client)
@@ -373,9 +379,8 @@ def store_config(setting: h.Setting) -> StoreConfig:
 
 def run_history(history: h.History, engine: str = "reference", *, strict: bool = False) -> Run:
     """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
-    assert engine == "reference", "the simulated world runs the reference engine"
     world = World(history.setting.seed, strict=strict)
-    story = Story(world, history)
+    story = Story(world, history, cluster_engine(engine))
     violations: list[Violation] = []
     try:
         world.run(story.run(), limit_s=STORY_LIMIT_S)

@@ -11,18 +11,20 @@ import pytest
 from conformance.cluster import generate, runner
 from conformance.cluster import history as h
 from refmq.broker import queue_locks
-from refmq.broker.broker import Broker
 from refmq.broker.check_rounds import CheckRounds
-from refmq.broker.handlers import send
-from refmq.broker.put import put_with_live_properties
+from refmq.broker.control_plane import Broker
 from refmq.broker.transactions import Decision, HalfMessage, Transactions
-from refmq.model.ids import PhysicalOffset, QueueOffset
-from refmq.net.broker import BrokerNode
-from refmq.net.engine import ReferenceEngine
+from refmq.model.ids import QueueOffset
+from refmq.model.step import Step
+from refmq.net.broker_node import BrokerNode
+from refmq.plane import PlaneState, PlaneStep, offset_requests, offsets, pull, puts, send, serve
+from refmq.plane.ack import Put, ack_put_events
+from refmq.plane.inputs import Moment
+from refmq.plane.offsets import OffsetTable
 from refmq.protocol.headers.messages import EndTransactionRequest
 from refmq.sim.disk import _SimulatedFile
-from refmq.store.api import MessageToStore, PutResult, PutStatus
 from refmq.store.store import ReferenceStore
+from refmq.store.values import PutStatus
 
 SEEDS = 150
 """Histories that a mistake may survive. Each takes about a fifth of a second."""
@@ -37,11 +39,14 @@ class Mutant:
 
 
 def acknowledged_before_the_flush(patch: pytest.MonkeyPatch) -> None:
-    async def at_once(self: ReferenceEngine, position: PhysicalOffset) -> None:
-        self._wanted.set()
+    original = puts.append_message
 
-    patch.setattr(ReferenceEngine, "_durable", at_once)
-    patch.setattr(ReferenceStore, "ack_put", lambda self, result: result.status)
+    def at_once(state: PlaneState, put: Put, now: Moment, *, waits: bool) -> PlaneStep:
+        step = original(state, put, now, waits=False)
+        return step._replace(events=ack_put_events(put.plan, PutStatus.PUT_OK))
+
+    for module in (puts, send):
+        patch.setattr(module, "append_message", at_once)
 
 
 def a_flush_that_does_nothing(patch: pytest.MonkeyPatch) -> None:
@@ -60,16 +65,19 @@ def served_before_the_flush(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_lost_wake_up(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(BrokerNode, "_arrived", lambda self, message: None)
+    patch.setattr(serve, "wake_arrived", lambda state, store, arrived, now: PlaneStep(state))
 
 
 def an_offset_committed_early(patch: pytest.MonkeyPatch) -> None:
-    original = Broker.commit_offset
+    original = offsets.commit_offset
 
-    def early(self: Broker, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
-        original(self, group, topic, queue_id, QueueOffset(offset + 1))
+    def early(
+        table: OffsetTable, topic: str, group: str, queue_id: int, offset: QueueOffset
+    ) -> Step[OffsetTable, None]:
+        return original(table, topic, group, queue_id, QueueOffset(offset + 1))
 
-    patch.setattr(Broker, "commit_offset", early)
+    for module in (offset_requests, pull):
+        patch.setattr(module, "commit_offset", early)
 
 
 def queues_lent_after_a_restart(patch: pytest.MonkeyPatch) -> None:
@@ -96,10 +104,7 @@ def a_pull_that_skips(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_half_message_in_its_real_topic(patch: pytest.MonkeyPatch) -> None:
-    async def visible(broker: Broker, message: MessageToStore, properties: dict[str, str]) -> PutResult:
-        return await put_with_live_properties(broker, replace(message, sys_flag=0), properties)
-
-    patch.setattr(send, "send_half", visible)
+    patch.setattr(send, "half_message", lambda message, properties: replace(message, sys_flag=0))
 
 
 def a_rollback_that_commits(patch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,16 @@
-"""The engines that a history of the store can be run on. Equal in every respect; an oracle never knows which it has."""
+"""The engines that histories can be run on. Equal in every respect; an oracle never knows which it has."""
 
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import Final, Protocol, cast
 
 from conformance.store.history import Setting
 from refmq.errors import UsageError
 from refmq.model.disk import Disk
+from refmq.net.engines import EngineChoice, open_engine
+from refmq.sim.cluster import OpenEngine
 from refmq.store import MessageStore
 
 ENGINES: Final = {"reference": "conformance.engines.reference"}
@@ -19,6 +22,13 @@ class StoreEngine(Protocol):
     def open_store(self, disk: Disk, setting: Setting) -> MessageStore:
         """A store on the disk, not started."""
         ...
+
+
+def cluster_engine(name: str) -> OpenEngine:
+    """What opens the engines of a simulated cluster's brokers: those of `refmq broker --engine`."""
+    if name not in ENGINES:
+        raise UsageError(f"there is no engine {name!r}; there are {', '.join(sorted(ENGINES))}")
+    return partial(open_engine, EngineChoice(name))
 
 
 def store_engine(name: str) -> StoreEngine:

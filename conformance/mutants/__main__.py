@@ -30,7 +30,7 @@ BUSY = 10
 STEPS = {"store": 40, "cluster": 70}
 """How long the histories are that look for a mistake."""
 
-NOT_THE_STORE = frozenset({"api", "config", "inspect", "overlay", "text"})
+NOT_THE_STORE = frozenset({"api", "config", "direct", "text", "values"})
 """Modules of refmq.store that are values or tools; the histories are about the rest."""
 
 
@@ -135,7 +135,7 @@ def seeded_command(names: tuple[str, ...], seconds: float, jobs: int, kind: str)
 def try_seeded(mutant: Seeded, seconds: float, kind: str = "store") -> dict[str, Any]:
     """The history that is known to catch it first; then others."""
     known = sorted(KILLERS.glob(f"{mutant.name}.json")) if kind == "store" else []
-    return run_trial({"module": mutant.module, "old": mutant.old, "new": mutant.new}, seconds, 0, known, kind)
+    return run_trial(mutant.to_json(), seconds, 0, known, kind)
 
 
 def seeded_line(mutant: Seeded, outcome: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.abc
 import importlib.machinery
 import importlib.util
@@ -54,3 +55,34 @@ def replacing(old: str, new: str) -> Callable[[str], str]:
         return source.replace(old, new)
 
     return change
+
+
+def replacing_in_function(function: str, old: str, new: str) -> Callable[[str], str]:
+    """The same inside one function, in its syntax tree as `ast.unparse` prints it: `old` must occur there once."""
+
+    def change(source: str) -> str:
+        tree = ast.parse(source)
+        holder, node = _find(tree, function)
+        printed = ast.unparse(node)
+        count = printed.count(old)
+        if count != 1:
+            raise LookupError(f"the mutant does not fit {function} any more: {old!r} occurs {count} times")
+        holder.body[holder.body.index(node)] = ast.parse(printed.replace(old, new)).body[0]
+        return ast.unparse(tree)
+
+    return change
+
+
+def _find(tree: ast.Module, function: str) -> tuple[ast.Module | ast.ClassDef, ast.stmt]:
+    """The function of this qualified name, and what it stands in. Raises `LookupError`."""
+    holder: ast.Module | ast.ClassDef = tree
+    *classes, name = function.split(".")
+    for class_name in classes:
+        found = [node for node in holder.body if isinstance(node, ast.ClassDef) and node.name == class_name]
+        if len(found) != 1:
+            raise LookupError(f"the mutant does not fit its module any more: there is no class {class_name}")
+        holder = found[0]
+    for node in holder.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            return holder, node
+    raise LookupError(f"the mutant does not fit its module any more: there is no function {function}")

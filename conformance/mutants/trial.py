@@ -20,7 +20,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from conformance.mutants.apply import change_on_import, replacing
+from conformance.mutants.apply import change_on_import
+from conformance.mutants.mistake import change_of
 
 HISTORY_SECONDS_MAX = 20
 """A history takes a fraction of a second; one that takes this long hangs."""
@@ -97,7 +98,7 @@ def save_shrunk(kind: str, name: str, steps: int, path: Path) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("mutant", help="JSON: module and number, or module, old and new")
+    parser.add_argument("mutant", help="JSON: module and number, or module, old, new and perhaps function")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=40)
@@ -111,7 +112,7 @@ def main() -> int:
 
         change_on_import(mutant["module"], lambda source: changed(source, mutant["number"]))
     elif mutant:
-        change_on_import(mutant["module"], replacing(mutant["old"], mutant["new"]))
+        change_on_import(mutant["module"], change_of(mutant))
     try:
         outcome = trial(
             seconds=options.seconds,

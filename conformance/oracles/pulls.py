@@ -8,7 +8,7 @@ from typing import Final
 from conformance.oracles.store_events import Pulled
 
 MEMORY_PERCENT: Final = 40
-"""What is further behind the end of the log than this part of the memory has to come from the disk."""
+"""Messages that are further from the end of the log than this part of the memory have to come from disk."""
 
 
 def pull_faults(seen: Pulled) -> Iterator[str]:

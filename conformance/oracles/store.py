@@ -32,10 +32,10 @@ from conformance.oracles.store_events import (
     ProcessCrash,
     Promoted,
     Pulled,
+    PutRefused,
     Queue,
     Readout,
     Recovered,
-    Refused,
     Replicated,
     Sent,
     ServeMessage,
@@ -180,7 +180,7 @@ def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
         match seen:
             case Sent():
                 sent[seen.number] = seen
-            case Refused():
+            case PutRefused():
                 refused.add(seen.number)
             case ServeMessage():
                 records = (seen.record,)
@@ -208,7 +208,7 @@ def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
 def _difference(record: Record | str, sent: dict[int, Sent], refused: set[int]) -> str:
     """Why a record is not what a producer sent; empty if it is."""
     if isinstance(record, str):
-        return f"something that is no record was served: {record}"
+        return f"something that is not a record was served: {record}"
     number = _number(record)
     origin = sent.get(number)
     if origin is None:
@@ -354,7 +354,7 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
                 )
         indexed = [record for record in seen.records if record.keys and record.physical_offset < seen.dispatched_to]
         newest_indexed = (indexed[-1].store_ms, indexed[-1].physical_offset) if indexed else None
-        # A message may be half indexed on a full disk: then it is behind what is dispatched.
+        # A message may be half indexed on a full disk: then it is past what is dispatched.
         if (
             newest_indexed
             and seen.index_last
@@ -451,7 +451,7 @@ def _search(queue: Queue, times: list[int], at_ms: int, boundary: str) -> int:
 
 def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]:
     """Cleaning removes the oldest files only, never a hole in the middle, never the last, never one too young."""
-    log_min = reachable = 0  # where the log begins; where it may begin, if cleaning was interrupted
+    log_min = reachable = 0  # where the log starts; where it may start, if cleaning was interrupted
     after_power_loss = False  # a file whose name was never flushed may be gone; AckedSurvives knows if it mattered
     for event, seen in enumerate(observations):
         match seen:
@@ -482,7 +482,7 @@ def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]
 
 
 def _reachable_min(seen: ExpireFile) -> int:
-    """The latest begin of the log that an interrupted cleaning may leave."""
+    """The latest start of the log that an interrupted cleaning may leave."""
     reachable = seen.files[0][0] if seen.files else 0
     for (_, modified_ms), (following, _) in pairwise(seen.files):
         is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
@@ -516,7 +516,7 @@ def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
         begin, modified_ms = seen.files[len(removed)]
         is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
         if is_expired and begins[len(removed) + 1] <= min(seen.safe_before, seen.safe_to):
-            yield f"file {begin} is expired and was kept"
+            yield f"file {begin} has expired and was kept"
 
 
 def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violation]:
@@ -632,7 +632,7 @@ def _promotion_faults(seen: Promoted, sent: dict[int, Sent]) -> Iterator[str]:
     if list(seen.slave.records[: len(kept)]) != kept:
         yield f"a slave that had the log up to {seen.arrived_to} has not all of its {len(kept)} records as a master"
     if [_number(record) for record in own] != [each.number for each in seen.sent]:
-        yield f"a slave that became the master has {own} behind what it had got"
+        yield f"a slave that became the master has {own} after what it had received"
     if seen.with_queues:
         ends: dict[tuple[str, int], int] = {}
         for record in seen.slave.records:

@@ -13,7 +13,7 @@ from conformance.store.record import Record
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A producer sent a message. Its number is unique in the history and stands at the begin of its body."""
+    """A producer sent a message. Its number is unique in the history and stands at the start of its body."""
 
     number: int
     topic: str
@@ -50,7 +50,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class PutRefused:
     """The store said that a message is not stored."""
 
     number: int
@@ -220,7 +220,7 @@ class DeleteTopic:
     log_end: int
     """Records before it belong to no queue any more."""
     dispatched_to: int = 0
-    """Records before it had their units, which are gone; those behind it will get them."""
+    """Records before it had their units, which are gone; those after it will get them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class DeletionsKept:
 
 @dataclass(frozen=True, slots=True)
 class ExpireFile:
-    """Cleaning ran. `files` are those of the log before it: (begin, modified_ms)."""
+    """Cleaning ran. `files` are those of the log before it: (first position, modified_ms)."""
 
     files: tuple[tuple[int, int], ...]
     begins_after: tuple[int, ...]
@@ -295,13 +295,13 @@ class Queue:
     max_offset: int
     units: tuple[Unit, ...]
     served: tuple[Record | str, ...]
-    """What reading from the begin to the end gave, record by record."""
+    """What reading from start to end gave, record by record."""
     times: tuple[tuple[int, str, int], ...] = ()
     """Searches by time: (time, boundary, found queue offset)."""
     store_times: tuple[int, ...] | None = None
     """What the store says of each message's store time; None when it was not asked."""
     reads: tuple[Pulled, ...] = ()
-    """The reads from the begin to the end, one by one."""
+    """The reads from start to end, one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ class Readout:
     index_last: tuple[int, int] | None = None
     """Store time and physical offset of the newest message in the index, as a query says; None: not asked."""
     hides_unwritten: bool = False
-    """The transient pool shows a message only when it was handed to the file; memory holds what is behind `log_max`."""
+    """The transient pool shows a message only when it was handed to the file; memory holds what is past `log_max`."""
     is_full: bool = True
     """Whether everything in the log is dispatched, so that queues and index must be complete."""
     outside: tuple[str, ...] = ()
@@ -380,7 +380,7 @@ class Promoted:
 Observation = (
     Sent
     | Stored
-    | Refused
+    | PutRefused
     | AckPut
     | FlushLog
     | ServeMessage

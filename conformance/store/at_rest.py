@@ -69,7 +69,7 @@ def _log_faults(contents: Mapping[str, bytes], files: list[tuple[int, str]]) -> 
                 yield f"{path} is broken at {at}: {found or 'a blank of another length'}"
                 return
         if any(data[at:]):
-            yield f"{path} has something behind its end at {at}"
+            yield f"{path} has something after its end at {at}"
         # On a full disk the next file may be there before it is needed.
         if following is not None and at < len(data) and any(contents[following[1]]):
             yield f"{path} ends at {at} without a blank"
@@ -129,7 +129,7 @@ def _tags_faults(
 
 
 def _ext_faults(contents: Mapping[str, bytes], directory: str) -> Iterator[str]:
-    """The files of an extension: units one behind the other, an end mark in all but the last, and then zeros."""
+    """The files of an extension: units one after the other, an end mark in all but the last, and then zeros."""
     paths = sorted(path for path in contents if path.startswith(f"{directory}/"))
     for path in paths:
         data, at = contents[path], 0
@@ -139,11 +139,11 @@ def _ext_faults(contents: Mapping[str, bytes], directory: str) -> Iterator[str]:
                 return
             at += size
         if at + messages.EXT_END_BYTES > len(data):
-            yield f"{path} has no room for its end mark behind {at}"
+            yield f"{path} has no room for its end mark after {at}"
         if path != paths[-1] and data[at : at + 2] != EXT_END_MARK:
             yield f"{path} ends at {at} without an end mark"
         if any(data[at + 2 :]) or (path == paths[-1] and any(data[at:])):
-            yield f"{path} has something behind its end at {at}"
+            yield f"{path} has something after its end at {at}"
 
 
 def _index_faults(

@@ -18,7 +18,7 @@ FOREIGN: Final = ("light queue", "queue name", "topic text")
 
 
 def damage_checkpoint(disk: SimulatedDisk, how: str, begin_ms: int, now_ms: int) -> None:
-    """`begin_ms` is before every record, `now_ms` behind all of them."""
+    """`begin_ms` is before every record, `now_ms` after all of them."""
     stamps = disk.contents().get(CHECKPOINT, b"")
     disk.take_away(CHECKPOINT)
     match how:
@@ -38,7 +38,7 @@ def damage_checkpoint(disk: SimulatedDisk, how: str, begin_ms: int, now_ms: int)
 
 
 def stray_file(disk: SimulatedDisk, setting: Setting, where: str) -> str | None:
-    """Puts a file where it does not belong. Says which one a start must refuse; None for one it must cope with."""
+    """Puts a file where it does not belong. Returns the file that a start must refuse; None if it must cope with it."""
     match where:
         case "log" | "zero log":
             names = disk.list(raw.LOG)

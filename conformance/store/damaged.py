@@ -1,4 +1,4 @@
-"""A store is started although a record of its log is damaged; and what nobody may leave behind who does not run."""
+"""Starting a store whose log has a damaged record; and what a process that does not run may not leave behind."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def start_damaged(
 def _start_without(
     base: int, copy: SimulatedDisk, setting: h.Setting, engine: StoreEngine, now_ms: TimestampMs
 ) -> Iterator[seen.Observation]:
-    """A file from the middle of the log is gone: those behind it were durable, so a start refuses."""
+    """A file from the middle of the log is gone. Those after it were durable, so a start refuses."""
     bases = [begin for begin, _ in raw.log_files(copy.contents())]
     has_more = any(
         record.physical_offset > base + setting.log_file_bytes for record in raw.log_records(copy.contents())

@@ -16,7 +16,7 @@ from refmq.sim.choice import Choose, seeded
 BODIES: Final = (4, 5, 16, 40, 90, 150, 260, 420, 3000)
 """Body sizes: most fit several to a file, one fits no file at all."""
 LEAVES: Final = (8, 7, 9, 0, 1, 20, 100, 16)
-"""Bytes left in the log file behind a fitted record. 8 is the least that a file may keep."""
+"""Bytes left in the log file after a fitted record. 8 is the least that a file may keep."""
 WAITS_MS: Final = (1, 0, 10, 500, 1000, 3000, 10_000, 60_000, -1, -1000, -100_000)
 MAINTAIN_MS: Final = (60_000, 0, 500, 1000, 10_000, 200)
 PROPERTIES: Final = (32_767, 32_766, 32_768, 32_740)

@@ -32,7 +32,7 @@ class Setting:
     store_ipv6: bool = False
     """Whether the broker's own address, which every record holds, has 16 bytes."""
     memory_bytes: int = 24 << 30
-    """Of the machine. What is further behind than 40 % of it is read from the disk, and less of it at once."""
+    """Of the machine. Messages that are further back than 40 % of it come from disk, and fewer of them at once."""
     piece_bytes: int = 1 << 20
     """How much an engine reads and writes at once at most, if it can be told: every seam of its loops is met."""
     files_max: int = 10
@@ -270,7 +270,7 @@ class FillDisk:
 
 @dataclass(frozen=True, slots=True)
 class Replicate:
-    """A slave gets the log in pieces, dies now and then, and goes on. It may be made the master before it has all."""
+    """A slave gets the log in pieces, dies now and then, and resumes. It may become the master before it has it all."""
 
     piece_bytes: int = 333
     deaths: tuple[tuple[Crash, int, tuple[int, ...]], ...] = ()
@@ -282,7 +282,7 @@ class Replicate:
     in_blank: bool = False
     """It gets the log up to the middle of the last blank, if there is one."""
     behind_ms: int = 0
-    """How far the clock of the slave is behind that of its master."""
+    """How much slower the clock of the slave is than that of its master."""
     during_flush: bool = False
     """It becomes the master while its log is being flushed."""
 
@@ -337,7 +337,7 @@ class DamageConfig:
 
 @dataclass(frozen=True, slots=True)
 class StrayFile:
-    """Between two lives a 0-byte log file or queue file appears behind the last one, as a crash leaves it; or a file
+    """Between two lives a 0-byte log file or queue file appears after the last one, as a crash leaves it; or a file
     that no store has written, which must be refused (`log text`, `queue text`, `index text`), or which is somebody
     else's business and must stay as it is (`light queue`, `queue name`, `topic text`)."""
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from zlib import crc32
 
+from rpds import HashTrieMap
+
 from conformance.oracles.store_events import Sent
 from conformance.store.history import AppendBatch, AppendIllegal, AppendMessage, Setting
 from conformance.store.record import (
@@ -25,8 +27,11 @@ from conformance.store.record import (
     Record,
     java_hash,
 )
-from refmq.model.ids import HostAddress, TimestampMs
-from refmq.store import BatchToStore, MessageToStore, PutResult, PutStatus
+from refmq.filter import compile_expression
+from refmq.filter.registry import FilterData, Filters, TopicFilters
+from refmq.filter.sql_ast import Expression
+from refmq.model.ids import HostAddress, PhysicalOffset, TimestampMs
+from refmq.store import AppendPlan, BatchToStore, MessageToStore, PutResult, PutStatus
 
 TOPICS: Final = ("Aa", "BB", "t", "x" * 127)
 QUEUES: Final = (0, 1, 7)
@@ -83,6 +88,24 @@ def host_bytes(host: HostAddress) -> bytes:
     return host.ip + host.port.to_bytes(4, "big")
 
 
+def next_place(end: int, sent: tuple[Sent, ...], file_bytes: int) -> int:
+    """Where records have to go: to the end of the log if they and a blank fit the file, else into the next file."""
+    left = file_bytes - end % file_bytes
+    size = sum(map(record_bytes, sent))
+    return end if left == file_bytes or size + BLANK_BYTES <= left else end + left
+
+
+def misplaced(plan: AppendPlan, sent: tuple[Sent, ...]) -> str | None:
+    """What is wrong with the places of a plan. They must be exact: an acknowledgement tells nothing else."""
+    expected = []
+    at = int(plan.physical_offset)
+    for index, size in enumerate(map(record_bytes, sent)):
+        expected.append((at, plan.queue_offset + index if plan.is_queued else 0, size))
+        at += size
+    found = [(place.physical_offset, place.queue_offset, place.size_bytes) for place in plan.places]
+    return None if found == expected else f"a plan for {found} instead of {expected}"
+
+
 def ids(result: PutResult, sent: tuple[Sent, ...]) -> str:
     """The message ids that a put must give: the broker's address and the physical offset, in hex."""
     offset, found = int(result.physical_offset), []
@@ -110,7 +133,7 @@ def refusal(to_send: ToSend, setting: Setting) -> PutStatus:
 
 
 def ends_with_zero(sent: Sent) -> bool:
-    """Whether the properties end with a zero byte: a store puts a separator behind it."""
+    """Whether the properties end with a zero byte: a store adds a separator."""
     return wire(sent.properties).endswith(b"\0")
 
 
@@ -139,6 +162,41 @@ def bitmap_of(topic: str, properties: bytes) -> bytes:
     for position in bit_positions(tag_of(properties)) if bits else ():
         bits[position // 8] |= 1 << position % 8
     return bytes(bits)
+
+
+def expression(number: int) -> Expression:
+    """The expression that is true of messages with this tag; the first one of those without one that we know."""
+    if number:
+        return compile_expression(f"TAGS = '{TAGS[number]}'")
+    known = ", ".join(f"'{tag}'" for tag in TAGS[1:])
+    return compile_expression(f"TAGS IS NULL OR TAGS NOT IN ({known})")
+
+
+def filters() -> Filters:
+    """The expressions as a store is told of them."""
+    found: Filters = HashTrieMap()
+    for topic in (*TOPICS, DELAY_TOPIC):
+        entries = {
+            f"group-{number}": FilterData(
+                topic=topic,
+                group=f"group-{number}",
+                expression_type="SQL92",
+                text="",
+                compiled=expression(number),
+                born_ms=TimestampMs(0),
+                since=PhysicalOffset(0),
+                client_version=0,
+                bit_positions=bit_positions(number),
+                dead_ms=TimestampMs(0),
+            )
+            for number in range(len(TAGS))
+        }
+        if bit_count(topic):
+            found = found.insert(topic, TopicFilters(bit_count(topic), HashTrieMap(entries)))
+    return found
+
+
+FILTERS: Final = filters()
 
 
 def has_ext_unit(record: Record, ext_file_bytes: int) -> bool:

@@ -22,10 +22,10 @@ QUEUES: Final = "consumequeue"
 UNIT_BYTES: Final = 20
 BLANK_UNIT_SIZE: Final = 0x7FFF_FFFF
 LIGHT_QUEUES: Final = "%LMQ%"
-"""How the topics of queues begin that another service keeps."""
+"""The prefix of topics whose queues belong to another service."""
 JAVA_SLACK_MS: Final = 3000
 OFFSETS_MAGIC: Final = b"refmqCP1"
-"""Marks physical offsets that the reference adds to the checkpoint, behind the part that Java reads."""
+"""Marks physical offsets that the reference adds to the checkpoint, after the part that Java reads."""
 
 
 def worst_case(disk: SimulatedDisk) -> dict[str, bytes]:
@@ -44,7 +44,7 @@ def differences(worst: Mapping[str, bytes], present: Mapping[str, bytes]) -> lis
 
 
 def log_files(contents: Mapping[str, bytes]) -> list[tuple[int, str]]:
-    """(begin, path) of the files of the log, in order."""
+    """(first position, path) of the files of the log, in order."""
     paths = [path for path in contents if path.startswith("commitlog/")]
     return sorted((int(path.rpartition("/")[2]), path) for path in paths if path.rpartition("/")[2].isdigit())
 
@@ -62,7 +62,7 @@ def _is_queue(directory: str) -> bool:
 
 
 def queue_end(contents: Mapping[str, bytes], topic: str, queue_id: int) -> int:
-    """Where the units of a queue end, in bytes from its begin."""
+    """Where the units of a queue end, in bytes from its start."""
     files = [
         (path, data) for path, data in contents.items() if path.rpartition("/")[0] == f"{QUEUES}/{topic}/{queue_id}"
     ]
@@ -71,7 +71,7 @@ def queue_end(contents: Mapping[str, bytes], topic: str, queue_id: int) -> int:
 
 
 def log_records(contents: Mapping[str, bytes]) -> list[Record]:
-    """Every record of the log up to the first place that is none."""
+    """Every record of the log up to the first place without one."""
     found: list[Record] = []
     for begin, path in log_files(contents):
         data = contents[path]
@@ -129,7 +129,7 @@ def queues_to(contents: Mapping[str, bytes], otherwise: int) -> int:
 
 def expired_queue_files(durable: Mapping[str, bytes], log_min: int, flushed_to: int) -> Iterator[str]:
     """Files of queues that nobody needs any more, of what would survive a power loss: all their records are gone, and
-    the first unit of the next file says where the queue goes on. A start needs one that the checkpoint covers."""
+    the first unit of the next file says where the queue continues. A start needs one that the checkpoint covers."""
     covered_to = min(flushed_to, queues_to(durable, flushed_to))
     for directory in queue_directories(durable):
         paths = sorted(path for path in durable if path.startswith(f"{directory}/"))

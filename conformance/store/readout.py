@@ -54,7 +54,7 @@ def read_everything(store: MessageStore, setting: Setting, *, is_full: bool, hid
 
 
 def _inside(record: Record, data: bytes) -> Iterator[int]:
-    """Places inside of a record where another one seems to begin, and one where none does."""
+    """Places inside a record where another one seems to start, and one where none does."""
     yield record.physical_offset + 1
     found = data.find(MAGIC, BLANK_BYTES)
     while found >= 0:
@@ -169,7 +169,7 @@ def _queue(store: MessageStore, topic: str, queue_id: int, setting: Setting) -> 
         served.extend(records)
         reads.append(pulled(store, setting, (topic, queue_id), (at, ALL), result, found_offsets, wanted))
         if result.next_offset <= at or result.status not in (GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE):
-            served.append(f"reading at {at} gave {result.status.name} and goes on at {result.next_offset}")
+            served.append(f"reading at {at} gave {result.status.name} and continues at {result.next_offset}")
             break
         at = result.next_offset
     times = sorted({record.store_ms for record in served if isinstance(record, Record)})

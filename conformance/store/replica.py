@@ -1,4 +1,4 @@
-"""A slave gets the log of a store in pieces, dies on its way and goes on; and it may have to become the master."""
+"""A slave gets the log of a store in pieces, dies on the way and resumes; and it may have to become the master."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from conformance.engines import StoreEngine
 from conformance.oracles import store_events as seen
 from conformance.store import history as h
 from conformance.store import messages
-from conformance.store.drive import drive
+from conformance.store.drive import drive, put
 from conformance.store.readout import ALL, read_everything
 from conformance.store.record import BLANK_BYTES
 from refmq.errors import DiskFailed, UsageError
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.sim.choice import harshest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import LogPiece, MessageStore, MessageToStore, PutStatus
+from refmq.store import LogPiece, MessageStore, PutStatus
 
 OWN_MESSAGES: Final = ((0, 0), (1, 1), (0, 0))
 """Topic and queue of what a slave is sent when it is the master."""
@@ -103,8 +103,7 @@ class Slave:
             if store.received_to != end:
                 yield f"a piece that was refused has moved the end of the log from {end} to {store.received_to}"
         to_send = messages.one(h.AppendMessage(), 0, self._now_ms, 1 << 20)
-        assert isinstance(to_send.message, MessageToStore)
-        if store.put(to_send.message, self._now_ms).status is not PutStatus.SERVICE_NOT_AVAILABLE:
+        if put(store, to_send.message, self._now_ms).status is not PutStatus.SERVICE_NOT_AVAILABLE:
             yield "a slave has taken a message"
         for queue in store.queues():
             for offset in (store.max_offset(queue.topic, queue.queue_id) + 7, QueueOffset(-1)):
@@ -137,8 +136,7 @@ class Slave:
         self.store.set_slave(False)
         for each, (topic, queue) in enumerate(OWN_MESSAGES, number):
             to_send = messages.one(h.AppendMessage(topic, queue), each, self._now_ms, 1 << 20)
-            assert isinstance(to_send.message, MessageToStore)
-            result = self.store.put(to_send.message, self._now_ms)
+            result = put(self.store, to_send.message, self._now_ms)
             if result.status.is_stored:
                 yield to_send.sent[0]
 

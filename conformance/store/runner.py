@@ -13,17 +13,16 @@ from conformance.store import at_rest, damage, messages, raw, telling
 from conformance.store import history as h
 from conformance.store.damage import ABORT, CHECKPOINT
 from conformance.store.damaged import leftovers, must_be_refused, start_damaged
-from conformance.store.drive import drive
+from conformance.store.drive import ack, drive, plan, put
 from conformance.store.flush_rules import FlushRules, not_durable, queues_with_full_pages
 from conformance.store.readout import ALL, read_everything
-from conformance.store.record import BLANK_BYTES
 from conformance.store.replica import replicate
 from conformance.store.serving import serve
 from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import MessageStore, MessageToStore, PutResult, PutStatus, RecoveryReport
+from refmq.store import MessageStore, PutResult, PutStatus, RecoveryReport
 from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
 
 BEGIN_MS: Final = 1_700_000_000_000
@@ -88,7 +87,7 @@ class Runner:
         """Whether the last life ended with a clean stop, and nothing was done to the files since."""
         self._rules: FlushRules | None = None
         self._told: dict[tuple[str, int], int] = {}
-        """The newest offset of each queue that somebody was told of, since the start or since the topic was deleted."""
+        """The newest offset of each queue that was reported, since the start or since the topic was deleted."""
         """When the log has to be flushed; None when something has come in between."""
         self._has_deleted = False
         """Whether a topic was deleted: the next `maintain` makes everything durable."""
@@ -288,7 +287,7 @@ class Runner:
             self._see(seen.Failed("maintain", f"the log is flushed to {store.flushed_to} instead of {expected}"))
 
     def _dispatch(self, store: MessageStore, count: int) -> None:
-        """Whoever waits for messages is told of each one, in order."""
+        """Whoever waits for messages hears of each one, in order."""
         begin, faults = store.dispatched_to, len(self.disk.happened)
         told = store.dispatch(count)
         self._may_lack_room = False
@@ -329,7 +328,7 @@ class Runner:
         message = messages.illegal(step, self.numbers, self.now_ms)
         before, accepts = store.log_max, store.accepts_puts
         now_ms = TimestampMs(self.now_ms)
-        result = store.put(message, now_ms) if isinstance(message, MessageToStore) else store.put_batch(message, now_ms)
+        result = put(store, message, now_ms)
         expected = PutStatus.MESSAGE_ILLEGAL if accepts else PutStatus.SERVICE_NOT_AVAILABLE
         if result.status is not expected or store.log_max != before:
             self._see(seen.Failed("put", f"{result.status.name} for a message with {step.how}"))
@@ -340,21 +339,27 @@ class Runner:
             self._see(sent)
         now_ms = TimestampMs(self.now_ms)
         accepts, faults = store.accepts_puts, len(self.disk.happened)
-        place = self._next_place(max(self._appended_to, int(store.log_max)), to_send)
+        place = messages.next_place(
+            max(self._appended_to, int(store.log_max)), to_send.sent, self.setting.log_file_bytes
+        )
         message = to_send.message
-        result = store.put(message, now_ms) if isinstance(message, MessageToStore) else store.put_batch(message, now_ms)
-        if not result.status.is_stored:
+        planned = plan(store, message, now_ms)
+        status = planned if isinstance(planned, PutStatus) else store.append(planned)
+        if isinstance(planned, PutStatus) or not status.is_stored:
             for sent in to_send.sent:
-                self._see(seen.Refused(sent.number, result.status.name))
+                self._see(seen.PutRefused(sent.number, status.name))
             is_legal = messages.is_legal(to_send, self.setting)
             has_room = self.disk.capacity_bytes == CAPACITY_BYTES
             if is_legal and accepts and has_room and faults == len(self.disk.happened):
-                self._see(seen.Failed("put", f"{result.status.name} for a message that can be stored"))
-            if not is_legal and accepts and result.status is not messages.refusal(to_send, self.setting):
-                self._see(seen.Failed("put", f"{result.status.name} for a message that is not legal"))
+                self._see(seen.Failed("put", f"{status.name} for a message that can be stored"))
+            if not is_legal and accepts and status is not messages.refusal(to_send, self.setting):
+                self._see(seen.Failed("put", f"{status.name} for a message that is not legal"))
             return
         if not messages.is_legal(to_send, self.setting):
             self._see(seen.Failed("put", "a message that fits no record was stored"))
+        result = PutResult.of(status, planned)
+        if (places := messages.misplaced(planned, to_send.sent)) is not None:
+            self._see(seen.Failed("put", places))
         physical_offset, queue_offset = int(result.physical_offset), int(result.queue_offset)
         if physical_offset != place and not self.disk.happened:  # a roll that found no room may be half done
             self._see(seen.Failed("put", f"a record was put at {physical_offset} instead of {place}"))
@@ -373,13 +378,6 @@ class Runner:
         self._waiting.append((result, tuple(sent.number for sent in to_send.sent)))
         if early or not self.setting.sync_flush:
             self._answer(store)
-
-    def _next_place(self, end: int, to_send: messages.ToSend) -> int:
-        """Where records have to go: behind the last one if they and a blank fit the file, else into the next file."""
-        left = self.setting.log_file_bytes - end % self.setting.log_file_bytes
-        size = sum(map(messages.record_bytes, to_send.sent))
-        is_new_file = left == self.setting.log_file_bytes
-        return end if is_new_file or size + BLANK_BYTES <= left else end + left
 
     async def _during_flush(self) -> None:
         """A flush is under way: what was planned for this moment happens."""
@@ -419,12 +417,12 @@ class Runner:
     def _answer(self, store: MessageStore, covered: int = 0) -> None:
         """Every waiting producer is told what may be told. `covered` is how far a flush had to go, if there was one."""
         for result, numbers in self._waiting:
-            status = store.ack_put(result)
+            status = ack(store, result, sync_flush=self.setting.sync_flush)
             is_safe = not self.setting.sync_flush or result.durable_at <= max(covered, store.flushed_to)
             if is_safe and status is not PutStatus.PUT_OK and store.accepts_puts:
-                self._see(seen.Failed("ack_put", f"{status.name} for {result}, flushed to {store.flushed_to}"))
+                self._see(seen.Failed("AckPut", f"{status.name} for {result}, flushed to {store.flushed_to}"))
             if status is PutStatus.PUT_OK and self._has_failed:
-                self._see(seen.Failed("ack_put", f"PUT_OK for {result} after a flush has failed"))
+                self._see(seen.Failed("AckPut", f"PUT_OK for {result} after a flush has failed"))
             if status is PutStatus.PUT_OK:
                 for number in numbers:
                     self._see(seen.AckPut(number, promises_power=self.setting.sync_flush))

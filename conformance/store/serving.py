@@ -9,9 +9,10 @@ from conformance.store import history as h
 from conformance.store import messages, raw
 from conformance.store.readout import ALL, all_units, decoded, pulled
 from conformance.store.record import Record, java_hash
+from refmq.filter.message_filter import BitmapTest, MessageFilter
 from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.sim.disk import SimulatedDisk
-from refmq.store import ExtTest, MessageFilter, MessageStore, QueueUnit
+from refmq.store import MessageStore, QueueUnit
 
 
 def serve(
@@ -58,11 +59,10 @@ def _filter(step: h.ServeMessage, topic: str, log_max: int) -> MessageFilter:
     if step.expression is None:
         return MessageFilter(tag_codes)
     expression = step.expression % len(messages.TAGS)
-    test = ExtTest(
+    test = BitmapTest(
         messages.bit_positions(expression), messages.bit_count(topic) or 8, PhysicalOffset(log_max - step.since)
     )
-    matches = None if step.bits_only else lambda properties: messages.tag_of(properties) == expression
-    return MessageFilter(tag_codes, test, matches)
+    return MessageFilter(tag_codes, test, None if step.bits_only else messages.expression(expression))
 
 
 def _is_wanted(step: h.ServeMessage, store: MessageStore, unit: QueueUnit, setting: h.Setting) -> bool:

@@ -15,7 +15,7 @@ from refmq.store import Dispatched, MessageStore
 def faults(
     store: MessageStore, setting: Setting, begin: int, told: tuple[Dispatched, ...], count_max: int
 ) -> Iterator[str]:
-    """A sentence if the records from `begin` on are not those that were told."""
+    """A sentence if the records from `begin` on are not those that were reported."""
     expected = [record for record in _dispatched(store, setting, begin) if record.has_queue_unit]
     if len(told) > count_max or [_told(each) for each in told] != [_to_tell(record) for record in expected]:
         yield f"from {begin} on {told} were dispatched instead of {expected}"
@@ -49,7 +49,7 @@ def _told(each: Dispatched) -> tuple[object, ...]:
 
 
 def _to_tell(record: Record) -> tuple[object, ...]:
-    """What whoever waits for a message is told of it."""
+    """What somebody who waits for a message is told about it."""
     pairs = tuple(sorted([name, value] for name, value in record.properties))
     where = (record.topic, record.queue_id, record.queue_offset, record.physical_offset, record.size_bytes)
     return (*where, tags_code(record), record.store_ms, pairs)

@@ -274,9 +274,9 @@ MISTAKES = {
         "offset = broker.engine.store.max_offset(header.topic, header.queue_id) - 1",
     ),
     "a tag is dropped": (
-        "refmq.broker.handlers.send",
-        "    is_transactional =",
-        "    properties.pop(names.TAGS, None)\n    is_transactional =",
+        "refmq.plane.send",
+        "    waits = waits_for_flush(properties)\n",
+        "    properties.pop(names.TAGS, None)\n    waits = waits_for_flush(properties)\n",
     ),
     "a lock is lent twice": (
         "refmq.broker.handlers.locks",
@@ -284,7 +284,7 @@ MISTAKES = {
         "lock_ok_mq_set=body.mq_set",
     ),
     "an overflow is no error": (
-        "refmq.broker.handlers.pull",
+        "refmq.plane.pull",
         "GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED",
         "GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_NOT_FOUND",
     ),

@@ -12,13 +12,13 @@ import pytest
 
 from interop.ask import asking
 from interop.rocketmq import TINY_STORE, Broker, Clients, Nameserver
+from refmq.inspect.files import look_at_store
+from refmq.inspect.log import Found, read_records
+from refmq.inspect.verify import verify_store
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.net.files import RealDisk
 from refmq.protocol.record import decode_properties, encode_record
 from refmq.store import ReferenceStore, StoreConfig
-from refmq.store.inspect import look_at_store
-from refmq.store.inspect_log import Found, read_records
-from refmq.store.inspect_verify import verify_store
 
 CONFIG = StoreConfig(log_file_bytes=65536, queue_file_bytes=800, index_slots=100, index_entries=400)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from refmq.broker.config import perm_text
 from refmq.broker.runtime import human_size
 from refmq.client.allocate import allocate_averagely, allocate_averagely_by_circle
+from refmq.model.broker_config import perm_text
 from refmq.protocol.record import string_hash
 from refmq.store.config import DELAY_LEVELS_DEFAULT
 from refmq.store.delay import UNKNOWN_LEVEL_MS, DelayLevels, clamped_offset

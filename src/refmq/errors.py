@@ -14,7 +14,18 @@
         ConnectFailed          ... no connection was made: the request was surely not sent
         ConnectionLost         ... it closed before the answer: nobody knows what became of the request
         RequestTimedOut        ... no answer in time: nobody knows either
+      BrokerError              a server answered, and not with success; says which, to what, and why
+        TopicNotExist ...      ... one subclass for each answer that callers tell apart
+      RouteNotFound            no nameserver knows a broker for the topic; says who was asked and what to do
+      SendFailed               every attempt to send a message failed; says where and why
+      SendNotDurable           the message is stored, but not as durably as the broker was told to make it
+      NoReply                  a request was sent and nobody replied in time
       UsageError               we were called wrongly: an argument, a flag, a configuration value
+        InvalidMessage         ... a message that no broker would take
+        InvalidName            ... a topic or group that cannot exist
+        ClosedError            ... something was used before it was opened or after it was closed
+        ForkedError            ... something was used in a child of the process that opened it
+        WrongLoopError         ... something was used on another event loop than the one it was opened on
       MissingTool              something outside refmq is needed and is not there; says how to get it
       CheckFound               a check ran to its end and found something to report
 
@@ -28,7 +39,9 @@ an error when ``type(a) is type(b) and a.args == b.args``, and every exception s
 from __future__ import annotations
 
 __all__ = [
+    "BrokerError",
     "CheckFound",
+    "ClosedError",
     "ConnectFailed",
     "ConnectionLost",
     "CorruptRecord",
@@ -37,14 +50,27 @@ __all__ = [
     "DiskError",
     "DiskFailed",
     "DiskFull",
+    "ForkedError",
+    "InvalidMessage",
+    "InvalidName",
+    "MessageIllegal",
     "MissingTool",
     "NetworkError",
+    "NoPermission",
+    "NoReply",
     "RefmqError",
     "RequestTimedOut",
+    "RouteNotFound",
+    "SendFailed",
+    "SendNotDurable",
     "StoreInUse",
     "StrayFile",
+    "SubscriptionNotLatest",
+    "SystemBusy",
+    "TopicNotExist",
     "UsageError",
     "WireError",
+    "WrongLoopError",
 ]
 
 
@@ -156,8 +182,124 @@ class RequestTimedOut(NetworkError):
     """No answer came in time. Whether the request was carried out, nobody knows."""
 
 
+class BrokerError(RefmqError):
+    """A server answered with an error. ``request`` is the name of the request, ``name`` that of the response code."""
+
+    def __init__(self, address: str, request: str, code: int, name: str, remark: str) -> None:
+        super().__init__(address, request, code, name, remark)
+        self.address = address
+        self.request = request
+        self.code = code
+        self.name = name
+        self.remark = remark
+
+    def __str__(self) -> str:
+        reason = self.remark or "no reason given"
+        return f"{self.address} answered {self.request} with {self.name} ({self.code}): {reason}"
+
+
+class TopicNotExist(BrokerError):
+    """The broker does not know the topic. Create it (``Admin.create_topic``), or let the broker create topics itself
+    (``autoCreateTopicEnable``)."""
+
+
+class NoPermission(BrokerError):
+    """The broker, the topic or the account does not permit this: look at the topic's permission and the access key."""
+
+
+class SystemBusy(BrokerError):
+    """The broker has too much to do and refused the request. Nothing happened; try again in a moment."""
+
+
+class MessageIllegal(BrokerError):
+    """The broker refuses the message as it is: too long, or with properties it cannot keep."""
+
+
+class SubscriptionNotLatest(BrokerError):
+    """The broker has not heard of the newest subscription of the group yet; the next heartbeat tells it."""
+
+
+class RouteNotFound(RefmqError):
+    """No nameserver knows a broker that serves the topic. ``hint`` is what to do next."""
+
+    def __init__(self, topic: str, asked: tuple[str, ...], known: str, hint: str) -> None:
+        super().__init__(topic, asked, known, hint)
+        self.topic = topic
+        self.asked = asked
+        self.known = known
+        self.hint = hint
+
+    def __str__(self) -> str:
+        asked = ", ".join(self.asked) or "no nameserver"
+        return f"No route to topic {self.topic}: asked {asked}; {self.known}. {self.hint}"
+
+
+class SendFailed(RefmqError):
+    """A message could not be sent. ``attempts`` tells each attempt and its reason. ``maybe_stored`` says that one of
+    them ended without an answer: then nobody knows whether the message is stored."""
+
+    def __init__(self, topic: str, attempts: tuple[str, ...], took_s: float, maybe_stored: bool) -> None:
+        super().__init__(topic, attempts, took_s, maybe_stored)
+        self.topic = topic
+        self.attempts = attempts
+        self.took_s = took_s
+        self.maybe_stored = maybe_stored
+
+    def __str__(self) -> str:
+        tried = "; ".join(self.attempts) or "there was no time for an attempt"
+        known = "It may be stored all the same" if self.maybe_stored else "It is surely not stored"
+        return f"A message to {self.topic} was not acknowledged within {self.took_s:.3f} s: {tried}. {known}."
+
+
+class SendNotDurable(RefmqError):
+    """The message is stored; what is missing is a flush or a copy that the broker is set to wait for. ``result`` is the
+    full result of the send. Sending again makes a second message."""
+
+    def __init__(self, status: str, result: object) -> None:
+        super().__init__(status, result)
+        self.status = status
+        self.result = result
+
+    def __str__(self) -> str:
+        return f"The message is stored, but the broker answered {self.status}: a crash may still lose it."
+
+
+class NoReply(RefmqError):
+    """A request was sent and nobody replied in time. ``sent`` says whether a broker has stored the request."""
+
+    def __init__(self, topic: str, waited_s: float, sent: bool) -> None:
+        super().__init__(topic, waited_s, sent)
+        self.topic = topic
+        self.waited_s = waited_s
+        self.sent = sent
+
+    def __str__(self) -> str:
+        end = "a broker has it, so somebody may still be at work" if self.sent else "no broker has acknowledged it"
+        return f"No reply to the request on {self.topic} within {self.waited_s:g} s; {end}."
+
+
 class UsageError(RefmqError):
     """The caller used refmq wrongly: an argument, a flag or a configuration value that cannot be right."""
+
+
+class InvalidMessage(UsageError):
+    """No broker would take this message. Nothing was sent."""
+
+
+class InvalidName(UsageError):
+    """The name of a topic or group that cannot exist."""
+
+
+class ClosedError(UsageError):
+    """A producer, consumer or admin was used before ``async with`` opened it or after it was closed."""
+
+
+class ForkedError(UsageError):
+    """A producer, consumer or admin was used in a child of the process that opened it. Open one in each process."""
+
+
+class WrongLoopError(UsageError):
+    """A producer, consumer or admin was used on another event loop than the one on which it was opened."""
 
 
 class MissingTool(RefmqError):

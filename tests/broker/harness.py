@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Coroutine, Mapping
+import itertools
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from refmq.broker.broker import Broker
-from refmq.broker.check_rounds import CheckRounds, Limits, Progress
-from refmq.broker.config import BrokerConfig
-from refmq.broker.handlers import handle
-from refmq.broker.handlers.pull import answer_held
+from refmq.broker.check_rounds import CheckLimits, CheckRounds, Progress
+from refmq.broker.config_files import StoredTables, start_state
+from refmq.broker.control_plane import Broker
+from refmq.broker.handed_over import HandedOver
 from refmq.broker.handlers.transaction import ask_producer
 from refmq.broker.queue_locks import restart_broker
-from refmq.broker.stored import StoredTables, start_state
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.plane import PlaneState, Snapshot
+from refmq.plane.counts import Counts
+from refmq.plane.effects import (
+    HandOver,
+    Reply,
+)
+from refmq.plane.engine import Answer, ControlPlane
+from refmq.plane.flow import Flow
+from refmq.plane.hold import Hold
+from refmq.plane.inputs import (
+    Commit,
+    Frame,
+    Input,
+    Install,
+    OwnPut,
+    SetOffsets,
+    Tick,
+    Ticket,
+)
+from refmq.plane.offsets import OffsetTable
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import LanguageCode, RemotingCommand, request, response
 from refmq.protocol.headers.codec import encode_header
@@ -25,7 +45,8 @@ from refmq.protocol.headers.send import SendMessageRequest, encode_send_header
 from refmq.protocol.record import Record, decode_records, join_properties
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import ReferenceStore, StoreConfig
-from refmq.store.api import BatchToStore, MessageToStore, PutResult, PutStatus
+from refmq.store.values import MessageToStore, PutResult, PutStatus, RecoveryReport
+from tests.plane.runner import Runner
 
 T = TypeVar("T")
 
@@ -59,8 +80,109 @@ class FakePeer:
         self.closed = True
 
 
+class FakeEngine:
+    """An engine without ports and without waiting: flushes and dispatches at once."""
+
+    name = "fake"
+
+    def __init__(self, harness: Harness, store: ReferenceStore) -> None:
+        self._harness = harness
+        self.store = store
+        self._runner: Runner | None = None
+        self._tickets = itertools.count(1)
+
+    @property
+    def runner(self) -> Runner:
+        assert self._runner is not None, "the engine runs"
+        return self._runner
+
+    @property
+    def offsets(self) -> OffsetTable:
+        return self.runner.state.offsets
+
+    @property
+    def flow(self) -> Flow:
+        return self.runner.state.flow
+
+    @property
+    def uptime_ms(self) -> int:
+        return self._harness.now - START_MS
+
+    def run(self, control: ControlPlane, snapshot: Snapshot, offsets: OffsetTable) -> None:
+        def hand_over(given: HandOver) -> Answer | Awaitable[Answer]:
+            return control.serve(self._harness.peer(given.frame.connection), given.frame, given.need)
+
+        self._runner = Runner(
+            self.store, PlaneState(snapshot, offsets), hand_over=hand_over, events=self._harness.events
+        )
+        if snapshot.config.enable_calc_filter_bit_map:
+            self.store.set_filters(snapshot.filters.by_topic)
+
+    def feed(self, given: Input) -> Answer | Awaitable[Answer]:
+        runner = self.runner
+        runner.now_ms, runner.refuse_appends = self._harness.now, self._harness.refuse_puts
+        answer = runner.feed(given)
+        runner.settle()
+        for effect in runner.done:
+            if isinstance(effect, Reply) and effect.frame is not given:
+                self._harness.peer(effect.frame.connection).received.append(effect.command)
+        runner.done.clear()
+        return answer
+
+    def install(self, snapshot: Snapshot) -> None:
+        self.feed(Install(snapshot))
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
+        self.feed(Commit(group, topic, queue_id, offset))
+
+    def set_offsets(self, offsets: OffsetTable) -> None:
+        self.feed(SetOffsets(offsets))
+
+    async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
+        ticket = Ticket(next(self._tickets))
+        self.feed(OwnPut(ticket, message, wait_durable))
+        return self.runner.told.pop(ticket)
+
+    def again(self, frame: Frame) -> Answer | Awaitable[Answer]:
+        return self.feed(frame)
+
+    def take_counts(self) -> Counts:
+        taken, self.runner.counts = self.runner.counts, Counts()
+        return taken
+
+    def watch(self, topic: str, told: Callable[[], None]) -> None:
+        raise NotImplementedError("tests deliver what is due themselves")
+
+    def connection(self, number: int) -> FakePeer | None:
+        return self._harness.peers.get(number)
+
+    def frame(self, peer: FakePeer, command: RemotingCommand) -> Frame:
+        return self.runner.frame(command, connection=peer.number)
+
+    # What only a process uses.
+
+    @property
+    def failure(self) -> Awaitable[BaseException]:
+        raise NotImplementedError
+
+    async def recover(self, now_ms: TimestampMs) -> RecoveryReport:
+        raise NotImplementedError
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        raise NotImplementedError
+
+    async def listen_vip(self, host: str, port: int) -> None:
+        raise NotImplementedError
+
+    async def close(self, timeout_s: float) -> None:
+        raise NotImplementedError
+
+    async def stop(self, now_ms: TimestampMs) -> None:
+        raise NotImplementedError
+
+
 class Harness:
-    """The broker, and the world and engine around it."""
+    """The broker, and the environment and engine around it."""
 
     def __init__(self, config: BrokerConfig | None = None, store_config: StoreConfig = SMALL) -> None:
         self.now = START_MS
@@ -73,13 +195,15 @@ class Harness:
         self.events: list[Event] = []
         self.refuse_puts: PutStatus | None = None
         self.peers: dict[int, FakePeer] = {}
+        self.engine = FakeEngine(self, self.store)
         state = start_state(
             config or BrokerConfig(), StoredTables(), restart_broker(None), self.now_ms(), self.store.log_max
         )
-        self.broker = Broker(state, store_config, self, self, STORE_HOST)
+        self.broker = Broker(state, store_config, self.engine, self, STORE_HOST)
+        self.broker.run(HandedOver(self.broker), OffsetTable())
         start = Progress(QueueOffset(0), QueueOffset(0), PhysicalOffset(0))
         self.rounds = CheckRounds(
-            self,
+            self.engine,
             self,
             self.broker.transactions,
             start,
@@ -87,21 +211,17 @@ class Harness:
             self.broker.ensure_topic,
         )
 
-    # --- engine ----------------------------------------------------------------------------------------------------
+    @property
+    def hold(self) -> Hold:
+        return self.engine.runner.state.hold
 
-    async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
-        return self._stored(self.refuse_puts or self.store.put(message, self.now_ms()))
+    @property
+    def offsets(self) -> OffsetTable:
+        return self.engine.offsets
 
-    async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult:
-        return self._stored(self.refuse_puts or self.store.put_batch(batch, self.now_ms()))
-
-    def _stored(self, result: PutResult | PutStatus) -> PutResult:
-        if isinstance(result, PutStatus):
-            return PutResult(result)
-        for message in self.store.dispatch(1_000):
-            for pull in self.broker.hold.arrived(message):
-                answer_held(self.broker, pull)
-        return result
+    def tick(self) -> None:
+        """Some time has passed, enough for a look at the waiting pulls."""
+        self.engine.feed(Tick())
 
     # --- world -----------------------------------------------------------------------------------------------------
 
@@ -110,9 +230,6 @@ class Harness:
 
     def local_time(self, at_ms: TimestampMs) -> str:
         return f"2020-01-01 00:00:00,{at_ms % 1000:03d}"
-
-    def disk_used_ratio(self) -> float:
-        return 0.25
 
     def disk_capacity(self) -> tuple[int, int]:
         return 4 << 30, 3 << 30
@@ -173,7 +290,7 @@ class Harness:
         """The answer to a request, or None."""
         given = encode_header(header) if header is not None else dict(fields or {})
         command = replace(request(code, given, body, opaque=5, version=version), language=language)
-        return run(_answer(self.broker, self.peer(peer), command))
+        return run(_awaited(self.engine.feed(self.engine.frame(self.peer(peer), command))))
 
     def send(
         self, topic: str = "T", body: bytes = b"x", *, queue: int = 0, properties: Mapping[str, str] | None = None,
@@ -196,7 +313,7 @@ class Harness:
 
     def round(self, check_max: int = 15, timeout_ms: int = 6_000) -> None:
         """One check round for transactions."""
-        run(self.rounds.run(Limits(check_max, timeout_ms)))
+        run(self.rounds.run(CheckLimits(check_max, timeout_ms)))
 
 
 def send_header(topic: str, queue: int, properties: Mapping[str, str], **changes: Any) -> SendMessageRequest:
@@ -231,9 +348,8 @@ def pull_header(topic: str, queue: int, offset: int, **changes: Any) -> PullMess
     return replace(header, **changes)
 
 
-async def _answer(broker: Broker, peer: FakePeer, command: RemotingCommand) -> RemotingCommand | None:
-    result = handle(broker, peer, command)
-    return await result if inspect.isawaitable(result) else result
+async def _awaited(answer: Answer | Awaitable[Answer]) -> Answer:
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:

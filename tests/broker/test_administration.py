@@ -132,7 +132,7 @@ def test_a_group_is_created_listed_and_deleted_with_its_offsets() -> None:
     world.broker.commit_offset("g", "T", 0, QueueOffset(5))
     fields = {"groupName": "g", "removeOffset": "true"}
     assert world.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields=fields).code == OK
-    assert world.broker.state.offsets.get("T", "g", 0) is None
+    assert world.offsets.get("T", "g", 0) is None
     assert world.broker.state.groups.get("g") is None
 
 
@@ -275,7 +275,7 @@ def test_a_reset_tells_the_members_and_leaves_the_table_to_them() -> None:
     answer = world.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
     assert decode_body(ResetOffsetBody, answer.body).offset_table[MessageQueue("T", "broker-a", 0)] == 0
     assert [c.code for c in world.peer(2).received] == [RequestCode.RESET_CONSUMER_CLIENT_OFFSET]
-    assert world.broker.state.offsets.get("T", "g", 0) == 1
+    assert world.offsets.get("T", "g", 0) == 1
     world.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header, language=LanguageCode.CPP)
     assert world.peer(2).received[-1].body.startswith(b'{"offsetTable":[{')
 

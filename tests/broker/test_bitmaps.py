@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from rpds import HashTrieMap
 
-from refmq.broker import filters
-from refmq.broker.config import BrokerConfig
-from refmq.broker.filter import BloomFilter
-from refmq.broker.handlers import pull
+from refmq.filter import message_filter
+from refmq.filter.message_filter import BitmapTest
+from refmq.filter.registry import Filters, TopicFilters
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset
+from refmq.plane import pull
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.heartbeat import (
     ConsumeFromWhere,
@@ -26,7 +28,7 @@ from refmq.protocol.bodies.heartbeat import (
 )
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.record import decode_properties, decode_records
-from refmq.store.api import ExtTest
+from refmq.store import ReferenceStore
 from tests.broker.harness import SMALL, Harness
 
 PLAIN = BrokerConfig(enable_property_filter=True)
@@ -106,31 +108,38 @@ def test_a_pull_gives_the_same_with_and_without_bitmaps(steps: Steps) -> None:
 
 
 def drop_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = BloomFilter.bitmap
-    monkeypatch.setattr(BloomFilter, "bitmap", lambda self, positions: honest(self, positions[1:]))
+    honest = TopicFilters.bitmap
+
+    def with_one_bit_less(self: TopicFilters, properties: bytes) -> bytes:
+        lossy = {name: replace(entry, bit_positions=entry.bit_positions[1:]) for name, entry in self.groups.items()}
+        return honest(replace(self, groups=HashTrieMap(lossy)), properties)
+
+    monkeypatch.setattr(TopicFilters, "bitmap", with_one_bit_less)
 
 
 def trust_old_bitmaps(monkeypatch: pytest.MonkeyPatch) -> None:
-    trusting = lambda positions, count, since: ExtTest(positions, count, PhysicalOffset(0))  # noqa: E731
-    monkeypatch.setattr(pull, "ExtTest", trusting)
+    trusting = lambda positions, count, since: BitmapTest(positions, count, PhysicalOffset(0))  # noqa: E731
+    monkeypatch.setattr(pull, "BitmapTest", trusting)
 
 
 def forget_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = filters.FilterRegistry.of_topic
-    monkeypatch.setattr(filters.FilterRegistry, "of_topic", lambda self, topic: honest(self, topic)[1:])
+    honest = TopicFilters.bitmap
+
+    def without_one(self: TopicFilters, properties: bytes) -> bytes:
+        return honest(replace(self, groups=self.groups.remove(min(self.groups))), properties)
+
+    monkeypatch.setattr(TopicFilters, "bitmap", without_one)
 
 
 def keep_old_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bitmaps follow the registry of the first message only."""
-    honest = filters.Bitmaps.__call__
+    """The store is told of expressions once, and never again."""
+    honest = ReferenceStore.set_filters
 
-    def call(self: filters.Bitmaps, topic: str, properties: bytes) -> bytes:
-        first = self._known
-        if first is not None and first.of_topic(topic):
-            self._registry = lambda: first
-        return honest(self, topic, properties)
+    def once(self: ReferenceStore, filters: Filters | None) -> None:
+        if not self._filters:
+            honest(self, filters)
 
-    monkeypatch.setattr(filters.Bitmaps, "__call__", call)
+    monkeypatch.setattr(ReferenceStore, "set_filters", once)
 
 
 @pytest.mark.parametrize("mutant", [drop_a_bit, trust_old_bitmaps, forget_a_group, keep_old_expressions])
@@ -162,7 +171,7 @@ def test_a_bitmap_spares_the_reading_of_what_does_not_match() -> None:
                 asked.append(wire)
                 return decode_properties(wire)
 
-            patch.setattr(pull, "decode_properties", counting)
+            patch.setattr(message_filter, "decode_properties", counting)
             assert len(received(world, "g1")) == 10
         read[config.enable_calc_filter_bit_map] = len(asked)
     assert read == {False: 20, True: 10}

@@ -13,8 +13,8 @@ from refmq.broker.delay import DelayService
 from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.record import decode_properties
-from refmq.store.api import PutResult, PutStatus, QueueUnit
 from refmq.store.delay import DelayLevels
+from refmq.store.values import PutResult, PutStatus, QueueUnit
 from tests.broker.harness import SMALL, Harness, run
 
 LEVELS = DelayLevels.parse("1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h")
@@ -95,7 +95,7 @@ def test_a_message_that_the_store_does_not_take_is_tried_again_and_never_passed(
 def test_a_cursor_outside_of_its_queue_is_moved_to_its_nearest_end(stored: int) -> None:
     world = Harness()
     world.send(properties={"DELAY": "1"})
-    service = DelayService(world, world, LEVELS, DelayOffsets(offset_table={1: stored}))
+    service = DelayService(world.engine, world, LEVELS, DelayOffsets(offset_table={1: stored}))
     assert service.cursors[1] == (1 if stored > 0 else 0)
 
 
@@ -135,7 +135,7 @@ def mistake(steps: list[tuple[str, int]]) -> str | None:
                 run(world.store.flush())
             case _:
                 restarts += 1
-                world.broker.delay = DelayService(world, world, LEVELS, world.broker.delay.to_file())
+                world.broker.delay = DelayService(world.engine, world, LEVELS, world.broker.delay.to_file())
     world.now += 20_000
     deliver(world)
     arrived = world.records("T")

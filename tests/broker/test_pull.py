@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
-from refmq.broker import pull_hold
-from refmq.broker.config import BrokerConfig
-from refmq.broker.handlers.pull import answer_held
-from refmq.broker.pull_hold import PullHold
-from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.model.broker_config import BrokerConfig
+from refmq.model.ids import QueueOffset
+from refmq.plane import hold
+from refmq.plane.inputs import Closed
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.heartbeat import (
     ConsumeFromWhere,
@@ -23,10 +20,8 @@ from refmq.protocol.bodies.heartbeat import (
     SubscriptionData,
 )
 from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.command import request
 from refmq.protocol.headers.pull import PullSysFlag
 from refmq.protocol.record import decode_records, string_hash
-from refmq.store.api import Dispatched, MessageFilter, QueueId
 from tests.broker.harness import Harness
 
 SUSPEND = PullSysFlag.SUBSCRIPTION | PullSysFlag.SUSPEND
@@ -141,17 +136,19 @@ def test_a_pull_commits_the_offset_it_carries_whatever_it_finds() -> None:
     world = Harness()
     world.send()
     world.pull(sys_flag=PullSysFlag.SUBSCRIPTION | PullSysFlag.COMMIT_OFFSET, commit_offset=9, offset=1)
-    assert world.broker.state.offsets.get("T", "consumers", 0) == 9
+    assert world.offsets.get("T", "consumers", 0) == 9
 
 
 def test_a_pull_waits_five_minutes_at_most() -> None:
     world = Harness()
     world.send("T")
     assert world.pull(offset=1, sys_flag=SUSPEND, suspend_timeout_millis=1 << 40) is None
-    now_ms = world.broker.world.now_ms()
-    ends = {QueueId("T", 0): QueueOffset(1)}
-    assert world.broker.hold.look(TimestampMs(now_ms + 299_999), ends.__getitem__) == ()
-    assert len(world.broker.hold.look(TimestampMs(now_ms + 300_000), ends.__getitem__)) == 1
+    world.now += 299_999
+    world.tick()
+    assert world.peer().received == []
+    world.now += 5_000
+    world.tick()
+    assert [answer.code for answer in world.peer().received] == [ResponseCode.PULL_NOT_FOUND]
 
 
 @pytest.mark.parametrize("flag", [PullSysFlag.SUBSCRIPTION, SUSPEND])
@@ -159,7 +156,7 @@ def test_a_pull_that_does_not_say_so_commits_nothing(flag: PullSysFlag) -> None:
     world = Harness()
     world.send("T")
     world.pull(sys_flag=flag, commit_offset=9, offset=1)
-    assert world.broker.state.offsets.get("T", "consumers", 0) is None
+    assert world.offsets.get("T", "consumers", 0) is None
 
 
 def test_an_offset_outside_of_its_queue_leaves_a_note() -> None:
@@ -182,13 +179,7 @@ def test_a_pull_waits_for_a_message_that_its_filter_wants() -> None:
     (answer,) = peer.received
     assert (answer.code, bodies(answer)) == (ResponseCode.SUCCESS, [b"2"])
     assert answer.opaque == 5
-    assert len(world.broker.hold) == 0
-
-
-def wake_by_looking(world: Harness) -> None:
-    held = world.broker.hold.look(world.now_ms(), lambda q: world.store.max_offset(q.topic, q.queue_id))
-    for pull in held:
-        answer_held(world.broker, pull)
+    assert len(world.hold) == 0
 
 
 def test_a_pull_that_waited_long_enough_is_answered_with_nothing() -> None:
@@ -196,10 +187,10 @@ def test_a_pull_that_waited_long_enough_is_answered_with_nothing() -> None:
     world.send()
     assert world.pull(offset=1, sys_flag=SUSPEND, suspend_timeout_millis=15_000) is None
     world.now += 14_999
-    wake_by_looking(world)
+    world.tick()
     assert world.peer().received == []
-    world.now += 1
-    wake_by_looking(world)
+    world.now += 5_000
+    world.tick()
     assert [answer.code for answer in world.peer().received] == [ResponseCode.PULL_NOT_FOUND]
 
 
@@ -208,7 +199,8 @@ def test_a_queue_that_moved_on_without_a_match_tells_how_far_to_skip() -> None:
     world.send()
     world.pull(offset=1, sys_flag=SUSPEND, subscription="b")
     world.send("T", properties={"TAGS": "a"})
-    wake_by_looking(world)
+    world.now += 5_000
+    world.tick()
     (answer,) = world.peer().received
     assert (answer.code, answer.fields["nextBeginOffset"]) == (ResponseCode.PULL_RETRY_IMMEDIATELY, "2")
 
@@ -220,95 +212,26 @@ def test_a_woken_pull_is_checked_again_and_commits_nothing() -> None:
     world.broker.commit_offset("consumers", "T", 0, QueueOffset(7))
     world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, fields={"topic": "T"})
     world.now += 15_000
-    wake_by_looking(world)
+    world.tick()
     assert [answer.code for answer in world.peer().received] == [ResponseCode.TOPIC_NOT_EXIST]
-    assert world.broker.state.offsets.get("T", "consumers", 0) == 7
+    assert world.offsets.get("T", "consumers", 0) == 7
 
 
 def test_a_connection_that_is_gone_leaves_no_waiting_pull() -> None:
     world = Harness()
     world.send()
     world.pull(offset=1, sys_flag=SUSPEND)
-    world.broker.connection_closed(1)
-    assert len(world.broker.hold) == 0
+    world.engine.feed(Closed(1))
+    assert len(world.hold) == 0
 
 
 def test_when_too_many_wait_a_pull_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pull_hold, "HELD_MAX", 0)
+    monkeypatch.setattr(hold, "HELD_MAX", 0)
     world = Harness()
     world.send()
     answer = world.pull(offset=1, sys_flag=SUSPEND)
     assert answer is not None
     assert answer.code == ResponseCode.PULL_NOT_FOUND
-
-
-# --- no wake-up is lost -----------------------------------------------------------------------------------------------
-
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["park", "arrive", "look", "close", "wait"]), st.integers(0, 1), st.integers(0, 3)),
-    max_size=30,
-)
-
-
-def lost_wake_up(steps: list[tuple[str, int, int]]) -> bool:
-    """Plays a history over two queues: True when a pull still waits although its message is there."""
-    hold, ends, now = PullHold(), [0, 0], 0
-    for what, queue_id, number in steps:
-        queue = QueueId("t", queue_id)
-        match what:
-            case "park":
-                offset = QueueOffset(ends[queue_id])
-                deadline = TimestampMs(now + 10)
-                hold.park(number, request(11), queue, offset, deadline, MessageFilter(tag_codes=frozenset({number})))
-            case "arrive":
-                message = Dispatched(
-                    "t", queue_id, QueueOffset(ends[queue_id]), PhysicalOffset(0), 1, number, TimestampMs(0), b""
-                )
-                ends[queue_id] += 1
-                hold.arrived(message)
-                if any(pull.message_filter.tag_codes == frozenset({number}) for pull in waiting(hold, queue)):
-                    return True
-            case "look":
-                hold.look(TimestampMs(now), lambda q: QueueOffset(ends[q.queue_id]))
-                if any(now >= p.deadline_ms or ends[p.queue.queue_id] > p.queue_offset for p in waiting(hold)):
-                    return True
-            case "close":
-                hold.drop_connection(number)
-            case _:
-                now += 5
-    return len(hold) != len(waiting(hold)) or bool(hold.take_all() and len(hold))
-
-
-def waiting(hold: PullHold, queue: QueueId | None = None) -> list[pull_hold.HeldPull]:
-    return [p for q, held in hold._by_queue.items() for p in held.values() if queue in (None, q)]
-
-
-@given(STEPS)
-def test_no_pull_waits_for_a_message_that_is_there(steps: list[tuple[str, int, int]]) -> None:
-    assert not lost_wake_up(steps)
-
-
-@pytest.mark.parametrize("mutant", ["an arrival wakes nobody at the offset itself", "a look forgets the time"])
-def test_the_property_catches_lost_wake_ups(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if mutant.startswith("an arrival"):
-        honest = PullHold.arrived
-
-        def late(self: PullHold, message: Dispatched) -> tuple[pull_hold.HeldPull, ...]:
-            kept = {p.number for p in waiting(self) if p.queue_offset == message.queue_offset}
-            return honest(self, message) if not kept else ()
-
-        monkeypatch.setattr(PullHold, "arrived", late)
-    else:
-        honest_look = PullHold.look
-        monkeypatch.setattr(PullHold, "look", lambda self, now, end: honest_look(self, TimestampMs(-1), end))
-
-    @settings(database=None, max_examples=2_000, phases=[Phase.generate])
-    @given(STEPS)
-    def property_(steps: list[tuple[str, int, int]]) -> None:
-        assert not lost_wake_up(steps)
-
-    with pytest.raises(AssertionError):
-        property_()
 
 
 @pytest.mark.parametrize("support", [True, False])

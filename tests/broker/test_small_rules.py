@@ -8,9 +8,9 @@ import pytest
 
 from refmq.broker import clients, topics
 from refmq.broker.clients import ClientTable, ConnectionId, Member
-from refmq.broker.config import BrokerConfig
-from refmq.broker.put import sent_properties
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import ClientId, QueueOffset, TimestampMs
+from refmq.plane.property_rules import stored_properties
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import SubscriptionGroupConfig
 from refmq.protocol.bodies.heartbeat import (
@@ -108,9 +108,8 @@ def test_without_long_polling_a_pull_waits_for_a_short_time_whatever_it_asks_for
     world = Harness(BrokerConfig(long_polling_enable=False, short_polling_time_mills=1_000))
     world.send()
     assert world.pull(offset=1, sys_flag=SUSPEND, suspend_timeout_millis=15_000) is None
-    end = QueueOffset(1)
-    assert world.broker.hold.look(TimestampMs(START_MS + 999), lambda queue: end) == ()
-    assert len(world.broker.hold.look(TimestampMs(START_MS + 1_000), lambda queue: end)) == 1
+    assert world.hold.due(world.store, 999) == ()
+    assert len(world.hold.due(world.store, 1_000)) == 1
 
 
 # --- retries ----------------------------------------------------------------------------------------------------------
@@ -181,8 +180,8 @@ def test_a_prepared_message_is_never_delayed() -> None:
 
 def test_only_a_delayed_message_keeps_its_wish_to_wait() -> None:
     properties = {"WAIT": "true", "TAGS": "a"}
-    assert decode_properties(sent_properties(properties, 0)) == {"TAGS": "a"}
-    assert decode_properties(sent_properties(properties, 3)) == properties
+    assert decode_properties(stored_properties(properties, 0)) == {"TAGS": "a"}
+    assert decode_properties(stored_properties(properties, 3)) == properties
 
 
 def test_a_reply_that_nobody_gets_is_stored_and_says_where() -> None:

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.broker.stats import BUCKETS, RateMeter, Stat, StatsTable, Times, Totals
+from refmq.broker.stats import BUCKETS, RateMeter, StatsTable, Times, Totals
 from refmq.model.ids import TimestampMs
+from refmq.plane.counts import Counts
+from refmq.plane.effects import CountPull, CountPut, CountSend
 
 
 def test_times_are_sorted_into_upstreams_buckets() -> None:
@@ -63,12 +65,35 @@ def test_a_bound_belongs_to_the_bucket_below_it(took_ms: int) -> None:
     assert f"[{name}]:1 " in times.distribution()
 
 
+def counted(*effects: CountPull | CountSend | CountPut) -> Counts:
+    counts = Counts()
+    for effect in effects:
+        counts.add(effect, 3)
+    return counts
+
+
+def test_what_the_plane_counted_is_added_once_with_its_calls() -> None:
+    table = StatsTable()
+    sends = (CountSend("T", 16, 1_000, 0), CountSend("T", 1, 60, 5), CountSend("U", 1, 60, 0))
+    pulls = (CountPull("g", "T", 0, 0, 0), CountPull("g", "T", 0, 4, 240), CountPull("g", "T", 1, 1, 60))
+    table.take("c", counted(*sends, *pulls, CountPut(700)))
+    assert (table.put_total, table.put_bytes_total) == (18, 1_120)
+    assert (table.get_total, table.found_total, table.missed_total) == (5, 2, 1)
+    found = {name: table.get(name, key) for name, key in (("TOPIC_PUT_NUMS", "T"), ("GROUP_GET_NUMS", "T@g"))}
+    assert {name: (c.total, c.calls) for name, c in found.items() if c is not None} == {
+        "TOPIC_PUT_NUMS": (17, 2),
+        "GROUP_GET_NUMS": (5, 2),
+    }
+    latency = table.get("GROUP_GET_LATENCY", "0@T@g")
+    assert latency is not None and (latency.total, latency.calls) == (6, 2)
+    assert (table.put_times.longest_ms, table.get_times.longest_ms) == (700, 3)
+
+
 def test_a_deleted_topic_or_group_leaves_no_figures() -> None:
     table = StatsTable()
     for topic, group in (("T", "g"), ("U", "g"), ("T", "h")):
-        table.count_get("c", group, topic, 1, 10)
-        table.add(Stat.GROUP_GET_LATENCY, f"0@{topic}@{group}", 3)
-    table.count_put("c", "T", 1, 10)
+        table.take("c", counted(CountPull(group, topic, 0, 1, 10)))
+    table.take("c", counted(CountSend("T", 1, 10, 0)))
     table.forget_topic("T")
     assert table.get("GROUP_GET_LATENCY", "0@T@g") is None
     assert table.get("TOPIC_PUT_NUMS", "T") is None

@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refmq.broker import groups, topics
-from refmq.broker.config import BrokerConfig
-from refmq.broker.topics import SendCreation, TopicTable
+from refmq.broker.topics import TopicTable
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import TimestampMs
+from refmq.plane import topic_rules
+from refmq.plane.needs import SendCreation
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 
 CONFIG = BrokerConfig()
@@ -68,7 +70,7 @@ def test_the_file_wins_over_what_is_built_in_and_brings_its_version() -> None:
     ],
 )
 def test_a_name_is_checked_as_upstream_does(name: str, mistake: str | None) -> None:
-    found = topics.name_mistake(name)
+    found = topic_rules.name_mistake(name)
     assert (found is None) if mistake is None else (found is not None and mistake in found)
 
 
@@ -121,7 +123,7 @@ def test_order_flags_follow_the_nameserver_exactly() -> None:
 
 
 def test_a_topic_reads_in_remarks_as_upstream_writes_it() -> None:
-    text = topics.describe(TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4))
+    text = topic_rules.describe(TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4))
     assert text == (
         "TopicConfig [topicName=T, readQueueNums=4, writeQueueNums=4, perm=RW-, "
         "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false]"

@@ -18,7 +18,7 @@ from refmq.protocol.headers.codec import decode_header
 from refmq.protocol.headers.messages import CheckTransactionStateRequest, EndTransactionRequest
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.record import decode_properties, decode_record, parse_message_id
-from refmq.store.api import MessageToStore, PutStatus
+from refmq.store.values import MessageToStore, PutStatus
 from tests.broker.harness import Harness, run
 
 OLD_MS = 6_001
@@ -133,7 +133,7 @@ def test_a_commit_that_comes_twice_delivers_once_and_after_a_restart_too() -> No
     end(world, place)
     end(world, place)
     assert finals(world) == [b"k1"]
-    world.broker.transactions = Transactions(world, world, world.broker.store_host)  # memory is gone
+    world.broker.transactions = Transactions(world.engine, world, world.broker.store_host)  # memory is gone
     end(world, place)
     assert finals(world) == [b"k1"]
 
@@ -236,7 +236,7 @@ def test_an_op_message_of_5x_names_several_half_messages() -> None:
     beat(world)
     for key in ("a", "b"):
         send_half(world, key)
-    run(world.put(_op(world, b"0,1,")))
+    run(world.engine.put(_op(world, b"0,1,")))
     world.now += OLD_MS
     world.round()
     assert checks(world) == []
@@ -291,10 +291,12 @@ class Play:
                 self.world.round(check_max=3)
                 self.answer()
             case "forget":  # a process crash: memory is gone, progress is what was written
-                self.world.broker.transactions = Transactions(self.world, self.world, self.world.broker.store_host)
+                self.world.broker.transactions = Transactions(
+                    self.world.engine, self.world, self.world.broker.store_host
+                )
                 half, op = self.world.rounds.saved
                 self.world.rounds = CheckRounds(
-                    self.world,
+                    self.world.engine,
                     self.world,
                     self.world.broker.transactions,
                     Progress(half, op, PhysicalOffset(0)),

@@ -160,7 +160,7 @@ def test_a_member_that_goes_takes_no_queue_from_those_who_stay(
         assert set(before) <= set(allocate_by_consistent_hash(client_id, queues, stay))
 
 
-# --- the same with a mistake: the properties above must find it ------------------------------------------------------
+# --- the same with a mistake: the properties above must find it -----------------------------------------------------
 
 
 def ring_that_does_not_close(client_id: str, queues: Sequence[MessageQueue], ids: Sequence[str]) -> list[MessageQueue]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from refmq.broker.config import BrokerConfig
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
 from refmq.net.clock import wall_ms
+from refmq.net.engine import ReferenceEngine
 from refmq.net.limits import Limits
 from refmq.sim.disk import SimulatedDisk
-from refmq.store import ReferenceStore, StoreConfig
+from refmq.store import StoreConfig
 
 SMALL_STORE = StoreConfig(log_file_bytes=16 << 20, queue_file_bytes=20_000, index_slots=1_000, index_entries=4_000)
 FREE_PORT = BrokerConfig(listen_port=0)
@@ -34,7 +35,7 @@ async def serving_broker(
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
     """A broker on a free port and its address, stopped in the end."""
     disk = disk or memory_disk()
-    node = BrokerNode(config, store_config, disk, ReferenceStore(disk, store_config), limits=limits)
+    node = BrokerNode(config, store_config, disk, ReferenceEngine(disk, store_config, limits=limits))
     host, port = await node.start("127.0.0.1")
     try:
         yield node, f"{host}:{port}"

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from refmq.broker.broker import Broker
-from refmq.broker.config import BrokerConfig
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers import HANDLERS, SERVED
-from refmq.broker.world import Peer
-from refmq.net.broker import BrokerNode
+from refmq.model.broker_config import BrokerConfig
+from refmq.net.broker_node import BrokerNode
 from refmq.net.connection import Connection
+from refmq.plane.engine import Peer
 from refmq.protocol import compression, names
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from refmq.broker.flow import Kind
 from refmq.net.clock import wall_ms
+from refmq.plane.flow import Kind
 from refmq.protocol.bodies.codec import decode_body
 from refmq.protocol.bodies.config import KVTable
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -37,7 +37,7 @@ def test_sends_beyond_the_capacity_are_refused_while_a_flush_takes_its_time() ->
             waiting = [
                 asyncio.create_task(client.invoke(address, send_request("T", b"slow"), TIMEOUT_S)) for _ in range(3)
             ]
-            await until(lambda: node.broker.flow.size(Kind.SEND) == 3)
+            await until(lambda: node.engine.flow.size(Kind.SEND) == 3)
             answer = await client.invoke(address, send_request("T", b"too many"), TIMEOUT_S)
             assert (answer.code, answer.remark) == (
                 ResponseCode.SYSTEM_BUSY,
@@ -48,7 +48,7 @@ def test_sends_beyond_the_capacity_are_refused_while_a_flush_takes_its_time() ->
             assert decode_body(KVTable, info.body).table["sendThreadPoolQueueSize"] == "3"
             may_flush.set()
             assert [(await task).code for task in waiting] == [ResponseCode.SUCCESS] * 3
-            assert node.broker.flow.size(Kind.SEND) == 0
+            assert node.engine.flow.size(Kind.SEND) == 0
             assert (await client.invoke(address, send_request("T", b"again"), TIMEOUT_S)).code == ResponseCode.SUCCESS
             assert await max_offset(client, address, "T", 0) == 5
 

@@ -19,12 +19,12 @@ from refmq.client.allocate_rooms import allocate_by_machine_room
 from refmq.model.ids import MessageQueue, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.record import BLANK_HEADER_BYTES
 from refmq.store import index_file
-from refmq.store.api import QueueUnit
 from refmq.store.commit_log import CommitLog
 from refmq.store.config import DELAY_LEVELS_DEFAULT, QUEUE_UNIT_BYTES, StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.delay import DelayLevels, redirect
 from refmq.store.file_sequence import NAME_DIGITS, DirectoryNames, FileSequence
+from refmq.store.values import QueueUnit
 from spec.proofs import allocation, delay, index, log, queue
 from tests.store.helpers import new_disk
 

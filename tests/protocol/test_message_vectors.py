@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.headers.messages import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK
 from refmq.protocol.names import KEYS, TAGS, WAIT_STORE_MSG_OK
@@ -60,7 +58,7 @@ def test_the_message_of_java() -> None:
 
 def test_the_message_with_ipv6_hosts_has_the_length_that_java_gives_it() -> None:
     hosts = [HostAddress(bytes.fromhex(f"20010db800000000000000000000000{last}"), 10911) for last in (1, 2)]
-    record = replace(RECORD, born_host=hosts[0], store_host=hosts[1], sys_flag=0x30)
+    record = RECORD._replace(born_host=hosts[0], store_host=hosts[1], sys_flag=0x30)
     encoded = encode_record(record)
     assert len(encoded) == 139
     assert decode_record(encoded) == record

@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.plane.ack import ack_put_enabled
 from refmq.protocol.record import Record, decode_record
 from refmq.sim.disk import SimulatedDisk
-from refmq.store import GetStatus, MessageToStore, PutResult, PutStatus, StoreConfig
+from refmq.store import FlushMode, GetStatus, MessageToStore, PutResult, PutStatus, StoreConfig, direct
 from refmq.store.parts import Emit
 from refmq.store.store import ReferenceStore
 
@@ -37,7 +38,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def at(milliseconds: int) -> TimestampMs:
-    """A time after the begin of the test."""
+    """A time after the start of the test."""
     return TimestampMs(NOW + milliseconds)
 
 
@@ -74,9 +75,16 @@ def started(disk: SimulatedDisk, config: StoreConfig = SMALL, events: list[Event
 
 
 def put(store: ReferenceStore, to_store: MessageToStore, now: TimestampMs = NOW) -> PutResult:
-    result = store.put(to_store, now)
+    result = direct.put(store, to_store, now)
     assert result.status is PutStatus.PUT_OK
     return result
+
+
+def ack(store: ReferenceStore, result: PutResult) -> PutStatus:
+    """What the producer of a stored message may be told now."""
+    flushed_to = store.flushed_to if store.config.flush_mode is FlushMode.SYNC else None
+    is_enabled = store.failure is None and ack_put_enabled(result, flushed_to, None)
+    return PutStatus.PUT_OK if is_enabled else PutStatus.FLUSH_DISK_TIMEOUT
 
 
 def put_many(store: ReferenceStore, count: int, **fields: Any) -> list[PutResult]:

@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from refmq.errors import DiskFailed
 from refmq.model.ids import HostAddress, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import BatchedMessage, decode_properties, decode_record, encode_batch
 from refmq.sim.disk import Fault
-from refmq.store import BatchToStore, MessageToStore, PutStatus, ReferenceStore
+from refmq.store import AppendPlan, BatchToStore, MessageToStore, PutStatus, ReferenceStore, direct
 from refmq.store.append import unique_key
 from tests.protocol.test_record import GOLDEN
-from tests.store.helpers import BORN, HERE, NOW, SMALL, at, message, new_disk, put, run, started
+from tests.store.helpers import BORN, HERE, NOW, SMALL, ack, at, message, new_disk, put, run, started
 
 IPV6 = HostAddress(bytes.fromhex("20010db8000000000000000000000001"), 1)
 
@@ -56,7 +57,7 @@ def test_a_record_may_leave_exactly_the_eight_bytes_of_a_blank() -> None:
 def test_one_byte_more_is_refused_because_no_file_can_hold_it() -> None:
     store = started(new_disk())
     room = SMALL.log_file_bytes - 8 - 91 - len("TopicA")
-    assert store.put(message(body=bytes(room + 1)), NOW).status is PutStatus.MESSAGE_ILLEGAL
+    assert direct.put(store, message(body=bytes(room + 1)), NOW).status is PutStatus.MESSAGE_ILLEGAL
     assert store.log_max == 0
 
 
@@ -96,7 +97,7 @@ def test_what_would_be_unreadable_is_refused_and_leaves_no_byte(changed: dict[st
     store = started(disk, replace(SMALL, message_bytes_max=200))
     put(store, message())
     before = disk.contents()
-    assert store.put(message(**changed), NOW).status is status  # type: ignore[arg-type]  # fields by name
+    assert direct.put(store, message(**changed), NOW).status is status  # type: ignore[arg-type]  # fields by name
     assert disk.contents() == before
     assert put(store, message()).queue_offset == 1
 
@@ -151,7 +152,8 @@ def test_store_times_never_go_back() -> None:
 def test_a_batch_is_ordinary_records_with_the_properties_of_both() -> None:
     store = started(new_disk())
     put(store, message())
-    result = store.put_batch(
+    result = direct.put_batch(
+        store,
         batch_of(
             BatchedMessage(1, b"a", b"TAGS\x01x"),
             BatchedMessage(2, b"b", b"TAGS\x01y\x02"),
@@ -176,7 +178,7 @@ def test_a_batch_is_ordinary_records_with_the_properties_of_both() -> None:
 def test_a_batch_never_spans_two_files() -> None:
     store = started(new_disk())
     put(store, message(body=bytes(3000)))
-    result = store.put_batch(batch_of(*[BatchedMessage(0, bytes(300), b"")] * 3), NOW)
+    result = direct.put_batch(store, batch_of(*[BatchedMessage(0, bytes(300), b"")] * 3), NOW)
     assert result.physical_offset == 4096
 
 
@@ -193,7 +195,7 @@ def test_a_batch_never_spans_two_files() -> None:
 )
 def test_a_batch_that_cannot_be_stored_whole_is_not_stored(batch: BatchToStore, status: PutStatus) -> None:
     store = started(new_disk())
-    assert store.put_batch(batch, NOW).status is status
+    assert direct.put_batch(store, batch, NOW).status is status
     assert store.log_max == 0
 
 
@@ -204,10 +206,10 @@ def test_without_room_for_the_next_file_a_put_fails_and_a_later_one_succeeds(eff
     put(store, message(body=bytes(3000)))
     end = store.log_max
     disk.inject(Fault.DISK_FULL, disk.operations + effect)  # the next file is made, renamed, and a blank is written
-    assert store.put(message(body=bytes(3000)), NOW).status is PutStatus.CREATE_MAPEDFILE_FAILED
+    assert direct.put(store, message(body=bytes(3000)), NOW).status is PutStatus.CREATE_MAPEDFILE_FAILED
     assert store.log_max == end  # no blank without a next file
-    assert store.put(message(body=b"small"), NOW).status is PutStatus.PUT_OK
-    assert store.put(message(body=bytes(3000)), NOW).status is PutStatus.PUT_OK
+    assert direct.put(store, message(body=b"small"), NOW).status is PutStatus.PUT_OK
+    assert direct.put(store, message(body=bytes(3000)), NOW).status is PutStatus.PUT_OK
     assert store.log_max > 4096
     store.dispatch(10)
     assert store.max_offset("TopicA", 0) == 3
@@ -220,7 +222,7 @@ def test_without_room_for_a_write_the_message_is_not_stored_and_the_next_one_is(
     store = started(disk)
     put(store, message())
     disk.inject(Fault.DISK_FULL)
-    assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
     assert put(store, message()).queue_offset == 1
 
 
@@ -256,8 +258,65 @@ def test_after_a_failed_flush_nothing_is_accepted_or_acknowledged() -> None:
             run(store.flush())
     assert store.flushed_to == 0
     assert not store.accepts_puts
-    assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
-    assert store.ack_put(result) is PutStatus.FLUSH_DISK_TIMEOUT
+    assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert ack(store, result) is PutStatus.FLUSH_DISK_TIMEOUT
     with pytest.raises(Exception, match="flush"):
         run(store.stop(NOW))
     assert disk.exists("abort")
+
+
+def planned(store: ReferenceStore, to_store: MessageToStore) -> AppendPlan:
+    plan = store.plan_message(to_store, NOW)
+    assert isinstance(plan, AppendPlan)
+    return plan
+
+
+def test_planning_changes_nothing() -> None:
+    disk = new_disk()
+    events: list[Event] = []
+    store = started(disk, events=events)
+    put(store, message(body=bytes(3000)))
+    before = (disk.contents(), disk.operations, list(events), store.log_max)
+    assert planned(store, message()) == planned(store, message())
+    assert planned(store, message(body=bytes(3000))).physical_offset == 4096  # it would need another file
+    assert (disk.contents(), disk.operations, events, store.log_max) == before
+
+
+def test_a_plan_holds_the_very_bytes_that_are_written() -> None:
+    store = started(new_disk())
+    plan = planned(store, message(unique="U1"))
+    assert store.append(plan) is PutStatus.PUT_OK
+    assert store.message_at(plan.physical_offset) == plan.data
+    assert store.log_max == plan.durable_at
+
+
+@pytest.mark.parametrize("earlier", [message(), message("TopicB")], ids=["the same queue", "another queue"])
+def test_a_plan_is_performed_at_once_or_never(earlier: MessageToStore) -> None:
+    store = started(new_disk())
+    plan = planned(store, message())
+    put(store, earlier)
+    with pytest.raises(AssertionError, match="another end of the log"):
+        store.append(plan)
+    assert store.append(planned(store, message())) is PutStatus.PUT_OK
+
+
+def test_a_store_that_stopped_accepting_does_not_perform_a_plan() -> None:
+    disk = new_disk()
+    store = started(disk)
+    plan = planned(store, message())
+    disk.inject(Fault.FLUSH_FAILS)
+    put(store, message("TopicB"))
+    with pytest.raises(DiskFailed):
+        run(store.flush())
+    assert store.failure is not None
+    assert store.append(plan) is PutStatus.SERVICE_NOT_AVAILABLE
+
+
+@pytest.mark.parametrize("transaction", [0x4, 0xC], ids=["prepared", "rolled back"])
+def test_a_message_of_no_queue_takes_no_offset(transaction: int) -> None:
+    store = started(new_disk())
+    put(store, message())
+    plan = planned(store, message(sys_flag=transaction))
+    assert (plan.queue_offset, plan.is_queued, plan.places[0].queue_offset) == (0, False, 0)
+    assert store.append(plan) is PutStatus.PUT_OK
+    assert put(store, message()).queue_offset == 1

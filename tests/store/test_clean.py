@@ -9,7 +9,7 @@ from refmq.model.disk import DiskUsage
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import harshest, seeded
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import PutStatus, ReferenceStore, StoreConfig
+from refmq.store import PutStatus, ReferenceStore, StoreConfig, direct
 from refmq.store.clean import Pressure, pressure_of, used_percent
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put_many, run, started
 
@@ -84,7 +84,7 @@ def test_at_most_ten_files_go_in_one_run() -> None:
     assert len(store.parts.log.files.bases) == before - 3
 
 
-def test_a_file_that_is_not_expired_protects_those_behind_it() -> None:
+def test_a_file_that_is_not_expired_protects_those_after_it() -> None:
     now = NOW
     disk = SimulatedDisk(clock=lambda: now, page_bytes=512)
     store = started(disk)
@@ -99,7 +99,7 @@ def test_what_no_checkpoint_covers_is_never_removed() -> None:
     disk = new_disk()
     store = started(disk)
     for number in range(200):
-        store.put(message(body=b"%d" % number), at(number))
+        direct.put(store, message(body=b"%d" % number), at(number))
     assert run(store.clean(OLD, 4)) == 0
     store.dispatch(100)
     assert run(store.clean(OLD, 4)) == 0
@@ -118,10 +118,10 @@ def test_a_full_disk_refuses_puts_and_removes_files_whatever_their_age() -> None
     used = disk.capacity_bytes - disk.usage("").free_bytes
     disk.capacity_bytes = used * 100 // 95
     assert run(store.clean(at(1), 12)) > 0
-    assert store.put(message(), at(2)).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert direct.put(store, message(), at(2)).status is PutStatus.SERVICE_NOT_AVAILABLE
     disk.capacity_bytes = used * 10
     run(store.clean(at(3), 12))
-    assert store.put(message(), at(4)).status is PutStatus.PUT_OK
+    assert direct.put(store, message(), at(4)).status is PutStatus.PUT_OK
 
 
 def test_a_crash_while_cleaning_leaves_one_piece_of_the_log() -> None:
@@ -160,7 +160,7 @@ def test_a_file_that_a_power_loss_brings_back_still_has_its_units() -> None:
     assert bodies(again) == before
 
 
-def test_deleting_a_topic_removes_its_queues_and_its_offsets_begin_anew() -> None:
+def test_deleting_a_topic_removes_its_queues_and_its_offsets_start_afresh() -> None:
     disk, store = store_of(25)
     put_many(store, 3, topic="Other")
     assert store.delete_topic("TopicA") == 1
@@ -175,7 +175,7 @@ def test_deleting_a_topic_removes_its_queues_and_its_offsets_begin_anew() -> Non
     assert bodies(again) == [b"0", b"1"]
 
 
-def test_a_topic_that_began_anew_is_right_even_when_everything_is_rebuilt() -> None:
+def test_a_topic_that_started_afresh_is_right_even_when_everything_is_rebuilt() -> None:
     disk, store = store_of(25)
     store.delete_topic("TopicA")
     put_many(store, 2)

@@ -8,7 +8,7 @@ from refmq.errors import UsageError
 from refmq.model.ids import PhysicalOffset
 from refmq.protocol.record import BLANK_MAGIC
 from refmq.sim.choice import mildest
-from refmq.store import FlushMode, LogPiece, ReferenceStore
+from refmq.store import FlushMode, LogPiece, ReferenceStore, direct
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, put_many, run, started
 
 POOL = replace(SMALL, transient_pool=True)
@@ -77,7 +77,7 @@ def test_a_slave_gets_the_log_byte_for_byte_whatever_the_pieces(step: int) -> No
     for base in ours.bases:
         length = min(4096, store.log_max - base)
         assert ours.read(base, length) == theirs.read(base, length)
-    assert slave.put(message(), NOW).status.name == "SERVICE_NOT_AVAILABLE"
+    assert direct.put(slave, message(), NOW).status.name == "SERVICE_NOT_AVAILABLE"
     slave.set_slave(False)
     assert put(slave, message(), at(99)).queue_offset == 31
 
@@ -157,7 +157,7 @@ def test_a_slave_writes_a_record_when_all_of_it_has_come() -> None:
 
 
 def test_a_blank_record_ends_with_its_file_whatever_size_it_says() -> None:
-    """A slave that took a wrong size for the end of the blank would dispatch behind what it has."""
+    """A slave that took a wrong size for the end of the blank would dispatch past what it has."""
     store = started(new_disk())
     put_many(store, 60)
     first = store.read_log(PhysicalOffset(0), 10**6)
@@ -175,7 +175,7 @@ def test_a_blank_record_ends_with_its_file_whatever_size_it_says() -> None:
 
 
 def test_a_slave_flushes_the_first_file_before_it_begins_the_second() -> None:
-    """Otherwise a power loss could leave the second alone, and a log that seems to begin there."""
+    """Otherwise a power loss could leave the second alone, and a log that seems to start there."""
     store = started(new_disk())
     put_many(store, 60)
     slave = started(new_disk())
@@ -190,7 +190,7 @@ def test_a_slave_flushes_the_first_file_before_it_begins_the_second() -> None:
     assert slave.log_max == 4096 + len(second.data)
 
 
-def test_a_slave_that_becomes_master_gives_no_offset_twice_and_goes_on_behind_its_last_whole_record() -> None:
+def test_a_slave_that_becomes_master_gives_no_offset_twice_and_continues_after_its_last_whole_record() -> None:
     store = started(new_disk())
     put_many(store, 45)
     for cut in (1, 50, 90, 200):

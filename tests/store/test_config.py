@@ -12,6 +12,8 @@ def test_the_defaults_are_those_of_java() -> None:
     assert config.queue_file_bytes == 6_000_000
     assert config.index_file_bytes == 420_000_040
     assert config.ext_file_bytes == 48 << 20
+    assert config.read_units_min == 800
+    assert config.flush_page_bytes == 4096
 
 
 def test_the_size_of_a_queue_file_is_rounded_up_to_whole_units() -> None:
@@ -32,6 +34,9 @@ def test_the_size_of_a_queue_file_is_rounded_up_to_whole_units() -> None:
         {"message_bytes_max": 9},
         {"page_bytes": 1000},
         {"ext_file_bytes": 10},
+        {"piece_bytes": 19},
+        {"flush_page_bytes": 0},
+        {"read_units_min": 0},
     ],
 )
 def test_a_value_that_cannot_be_right_is_refused(wrong: dict[str, int]) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +55,7 @@ def test_dispatching_a_record_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("unit", [(1250, 100, 12), (1200, 99, 12), (1200, 100, 13)])
-def test_a_later_record_owns_its_offset_and_what_was_behind_goes(unit: tuple[int, int, int]) -> None:
+def test_a_later_record_owns_its_offset_and_what_followed_goes(unit: tuple[int, int, int]) -> None:
     disk = new_disk()
     queue = filled(disk, 25)
     assert queue.put_unit(12, *unit, 0, None)
@@ -121,7 +123,7 @@ def test_the_last_file_is_sound_up_to_the_first_damage(place: int, garbage: byte
         assert queue.files.zero_from(queue.files.wrote) == 0
 
 
-def test_a_file_of_zeros_behind_a_full_one_has_no_unit() -> None:
+def test_a_file_of_zeros_after_a_full_one_has_no_unit() -> None:
     disk = new_disk()
     filled(disk, 10)
     disk.put_contents({"consumequeue/TopicA/0/00000000000000000200": bytes(200)})
@@ -138,7 +140,7 @@ def test_a_queue_of_blank_units_only_is_no_queue() -> None:
     assert (queue.end, queue.files.bases) == (0, [])
 
 
-def test_stale_units_behind_the_end_are_not_counted_again() -> None:
+def test_stale_units_past_the_end_are_not_counted_again() -> None:
     disk = new_disk()
     filled(disk, 25)
     # Java cut the queue after 21 units without erasing the others, then wrote two new ones.
@@ -190,3 +192,18 @@ def test_a_flush_covers_what_was_there_when_it_began() -> None:
     assert queue.pages_to_flush(64) == 0
     queue.put_unit(25, 2500, 100, 0, 0, None)
     assert queue.files.flushed == 500
+
+
+def test_a_flush_does_not_cover_what_is_cut_while_the_extension_is_flushed() -> None:
+    disk = new_disk()
+    queue = ConsumeQueue(disk, DirectoryNames(disk), "T", 0, replace(SMALL, ext_enabled=True))
+    for number in range(3):
+        queue.put_unit(number, 100 * number, 100, 7, 1, b"")
+
+    async def cut() -> None:
+        disk._on_flush = None
+        queue.truncate(1)
+
+    disk._on_flush = cut
+    assert run(queue.flush()) == 1
+    assert queue.files.flushed == queue.files.wrote

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refmq.filter import BloomFilter, compile_expression
+from refmq.filter.message_filter import BitmapTest, MessageFilter
+from refmq.filter.registry import FilterData, FilterRegistry, Filters
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.sim.disk import SimulatedDisk
-from refmq.store import ExtTest, GetStatus, MessageFilter, ReferenceStore
+from refmq.store import GetStatus, ReferenceStore
 from refmq.store.consume_queue_ext import ADDRESS_BASE, ConsumeQueueExt, ExtUnit, encode_ext_unit, is_ext_address
 from refmq.store.file_sequence import DirectoryNames
 from tests.store.helpers import NOW, SMALL, bodies, message, new_disk, put, run
@@ -64,7 +67,7 @@ def test_a_unit_that_fits_no_file_leaves_the_plain_code() -> None:
     assert ext_on(new_disk()).put(77, 1, bytes(300)) == 77
 
 
-def test_units_behind_the_last_address_are_cut_and_an_address_without_unit_leads_nowhere() -> None:
+def test_units_after_the_last_address_are_cut_and_an_address_without_unit_leads_nowhere() -> None:
     disk = new_disk()
     ext = ext_on(disk)
     addresses = [ext.put(number, 1, b"") for number in range(20)]
@@ -77,36 +80,43 @@ def test_units_behind_the_last_address_are_cut_and_an_address_without_unit_leads
     assert disk.list("consumequeue_ext/TopicA") == ()
 
 
-def bitmap_of(topic: str, properties: bytes) -> bytes:
+def tagged_yes() -> Filters:
     """Bit 0 for messages with tag "yes"."""
-    return b"\x01\0" if b"yes" in properties else b"\0\0"
+    registry = FilterRegistry(BloomFilter(1, 16))
+    entry = FilterData(
+        topic="TopicA",
+        group="g",
+        expression_type="SQL92",
+        text="TAGS = 'yes'",
+        compiled=compile_expression("TAGS = 'yes'"),
+        born_ms=TimestampMs(0),
+        since=PhysicalOffset(0),
+        client_version=0,
+        bit_positions=(0,),
+        dead_ms=TimestampMs(0),
+    )
+    return registry.with_entry(entry).by_topic
 
 
 def test_a_filter_by_bitmap_skips_messages_without_reading_them() -> None:
     disk = new_disk()
-    store = ReferenceStore(disk, WITH_EXT, filter_bitmap=bitmap_of)
+    store = ReferenceStore(disk, WITH_EXT, filters=tagged_yes())
     run(store.start(NOW))
     for number in range(10):
         put(store, message(body=b"%d" % number, tags="yes" if number % 3 == 0 else "no"))
     store.dispatch(20)
-    asked: list[bytes] = []
-
-    def matches(properties: bytes) -> bool:
-        asked.append(properties)
-        return True
-
-    wanted = MessageFilter(ext_test=ExtTest((0,), 16, PhysicalOffset(0)), matches_properties=matches)
+    wanted = MessageFilter(bitmap_test=BitmapTest((0,), 16, PhysicalOffset(0)))
     result = store.get_message("TopicA", 0, QueueOffset(0), 32, wanted)
-    assert len(result.records) == len(asked) == 4
-    other_shape = replace(wanted, ext_test=ExtTest((0,), 24, PhysicalOffset(0)))
+    assert len(result.records) == 4
+    other_shape = replace(wanted, bitmap_test=BitmapTest((0,), 24, PhysicalOffset(0)))
     assert len(store.get_message("TopicA", 0, QueueOffset(0), 32, other_shape).records) == 10
-    before = replace(wanted, ext_test=ExtTest((0,), 16, store.log_max))
+    before = replace(wanted, bitmap_test=BitmapTest((0,), 16, store.log_max))
     assert len(store.get_message("TopicA", 0, QueueOffset(0), 32, before).records) == 10
     by_tag = MessageFilter(tag_codes=frozenset({3521}))  # the hash of "no"
     assert len(store.get_message("TopicA", 0, QueueOffset(0), 32, by_tag).records) == 6
     assert store.units("TopicA", 0, QueueOffset(1), 1)[0].tags_code == 3521
     run(store.stop(NOW))
-    again = ReferenceStore(disk, WITH_EXT, filter_bitmap=bitmap_of)
+    again = ReferenceStore(disk, WITH_EXT, filters=tagged_yes())
     run(again.start(NOW))
     assert len(bodies(again)) == 10
     assert len(again.get_message("TopicA", 0, QueueOffset(0), 32, wanted).records) == 4

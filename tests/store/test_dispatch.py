@@ -8,9 +8,9 @@ from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.sim.disk import Fault
-from refmq.store import Dispatched, FlushMode, LogPiece, OnDamage, PutStatus, StoreConfig
+from refmq.store import Dispatched, FlushMode, LogPiece, OnDamage, PutStatus, StoreConfig, direct
 from refmq.store.delay import DelayLevels
-from refmq.store.dispatch import READ_BYTES, read_record, tags_code_of
+from refmq.store.dispatch import read_record, tags_code_of
 from tests.protocol.test_record import GOLDEN
 from tests.store.helpers import NOW, SMALL, at, bodies, message, new_disk, put, started
 
@@ -64,7 +64,7 @@ def test_records_are_dispatched_in_order_and_each_once() -> None:
 def test_a_record_larger_than_one_read_is_dispatched() -> None:
     config = StoreConfig(log_file_bytes=1 << 20, queue_file_bytes=2000, index_enabled=False)
     store = started(new_disk(page_bytes=4096), config)
-    put(store, message(body=bytes(READ_BYTES + 1)))
+    put(store, message(body=bytes(config.piece_bytes + 1)))
     put(store, message(body=b"small"))
     assert [each.queue_offset for each in store.dispatch(10)] == [0, 1]
 
@@ -90,7 +90,7 @@ def test_a_full_disk_stops_dispatching_and_nothing_is_lost() -> None:
         dispatched = list(store.dispatch(100))
         if store.dispatched_to < store.log_max:
             refused += 1
-            assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+            assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
         dispatched += store.dispatch(100)
         assert [each.queue_offset for each in dispatched] == list(range(12)), "each is told once"
         assert bodies(store) == [b"%d" % number for number in range(12)]

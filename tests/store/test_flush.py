@@ -6,10 +6,9 @@ import pytest
 
 from refmq.errors import DiskFailed, UsageError
 from refmq.model.step import Event
-from refmq.protocol.record import BatchedMessage, encode_batch
 from refmq.sim.choice import harshest
 from refmq.sim.disk import Fault
-from refmq.store import BatchToStore, FlushMode, PutResult, PutStatus, StoreConfig
+from refmq.store import FlushMode, PutResult, PutStatus, StoreConfig, direct
 from refmq.store.checkpoint import read_checkpoint
 from refmq.store.flush import (
     FlushClock,
@@ -18,7 +17,7 @@ from refmq.store.flush import (
     log_flush_pages_due,
     queue_flush_pages_due,
 )
-from tests.store.helpers import BORN, HERE, NOW, SMALL, at, into, message, new_disk, put, put_many, run, started
+from tests.store.helpers import NOW, SMALL, ack, at, into, message, new_disk, put, put_many, run, started
 
 CONFIG = StoreConfig()
 
@@ -174,8 +173,8 @@ def test_a_flush_that_fails_in_maintenance_stops_acknowledging() -> None:
     disk.inject(Fault.FLUSH_FAILS)
     with pytest.raises(DiskFailed):
         run(store.maintain(at(60_000)))
-    assert store.ack_put(result) is PutStatus.FLUSH_DISK_TIMEOUT
-    assert store.put(message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert ack(store, result) is PutStatus.FLUSH_DISK_TIMEOUT
+    assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE
 
 
 def test_the_switch_ignores_a_failed_flush_as_java_does() -> None:
@@ -184,7 +183,7 @@ def test_the_switch_ignores_a_failed_flush_as_java_does() -> None:
     result = put(store, message())
     disk.inject(Fault.FLUSH_FAILS)
     assert run(store.flush()) == store.log_max
-    assert store.ack_put(result) is PutStatus.PUT_OK
+    assert ack(store, result) is PutStatus.PUT_OK
 
 
 def test_a_store_is_not_stopped_under_maintenance() -> None:
@@ -212,7 +211,7 @@ def test_without_room_for_the_checkpoint_the_next_round_tries_again() -> None:
     put_many(store, 3)
     disk.inject(Fault.DISK_FULL)
     run(store.maintain(at(60_000)))
-    assert store.put(message(), at(60_000)).status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert direct.put(store, message(), at(60_000)).status is PutStatus.SERVICE_NOT_AVAILABLE
     durable = read_checkpoint(disk).durable
     assert durable is not None
     assert durable.queue_sum == 0
@@ -222,15 +221,3 @@ def test_without_room_for_the_checkpoint_the_next_round_tries_again() -> None:
     durable = read_checkpoint(disk).durable
     assert durable is not None
     assert durable.queue_sum == 3
-
-
-def test_every_message_of_a_batch_is_acknowledged_in_the_trace() -> None:
-    for config, told in ((SMALL, 3), (replace(SMALL, transient_pool=True), 1)):
-        events: list[Event] = []
-        store = started(new_disk(), config, events)
-        encoded = encode_batch(tuple(BatchedMessage(0, b"%d" % number, b"") for number in range(3)))
-        result = store.put_batch(BatchToStore("T", 1, encoded, b"", NOW, BORN, HERE), NOW)
-        assert store.ack_put(result) is PutStatus.PUT_OK
-        appended = [(event.a, event.b, event.c) for event in events if event.action == "AppendMessage"]
-        acked = [(event.a, event.b, event.c) for event in events if event.action == "AckPut"]
-        assert acked == appended[:told]

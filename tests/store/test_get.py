@@ -5,10 +5,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refmq.filter import compile_expression
+from refmq.filter.message_filter import MessageFilter
 from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import decode_record, string_hash
-from refmq.store import MessageFilter, ReferenceStore, StoreConfig
+from refmq.store import ReferenceStore, StoreConfig
 from refmq.store.consume_queue import BLANK_UNIT
 from tests.store.helpers import SMALL, at, message, new_disk, put, put_many, read_all, started
 
@@ -146,7 +148,7 @@ def test_an_expression_is_asked_with_the_properties() -> None:
     for number in range(6):
         put(store, message(body=b"%d" % number, keys=f"k{number}"))
     store.dispatch(10)
-    wanted = MessageFilter(matches_properties=lambda properties: properties in (b"KEYS\x01k2", b"KEYS\x01k5"))
+    wanted = MessageFilter(expression=compile_expression("KEYS IN ('k2', 'k5')"))
     result = store.get_message("TopicA", 0, QueueOffset(0), 32, wanted)
     assert [decode_record(record).body for record in result.records] == [b"2", b"5"]
     assert result.size_bytes == sum(map(len, result.records))

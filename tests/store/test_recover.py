@@ -1,4 +1,4 @@
-"""What a start does with what it finds. Crashes between effects are in test_crash.py."""
+"""What a start does with what it finds. Crashes between effects are in scenarios/test_crash.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from refmq.errors import DamagedLog, DiskFailed, StrayFile
 from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
-from refmq.store import OnDamage, PutStatus, ReferenceStore, StoreConfig
+from refmq.store import OnDamage, PutStatus, ReferenceStore, StoreConfig, direct
 from refmq.store.checkpoint import Checkpoint, encode_checkpoint, read_checkpoint
 from tests.store.helpers import NOW, SMALL, at, bodies, into, message, new_disk, put, put_many, run, started
 
@@ -228,7 +228,7 @@ def test_the_end_of_a_log_that_was_never_durable_is_cut_although_good_records_fo
 
 
 def test_records_that_java_cut_off_without_erasing_them_stay_dead() -> None:
-    # Java truncates by moving its position: old records stay behind the end until they are overwritten.
+    # Java truncates by moving its position: old records stay past the end until they are overwritten.
     disk = new_disk()
     store = started(disk)
     results = [put(store, message(body=b"old%d" % number), at(number)) for number in range(9)]
@@ -341,7 +341,7 @@ def test_a_stop_that_fails_is_not_clean_and_gives_the_lock_back() -> None:
     disk = disk.after_process_crash()
     again, _ = restarted(disk)
     assert bodies(again) == ALL[:5]
-    assert again.put(message(), at(9000)).status is PutStatus.PUT_OK
+    assert direct.put(again, message(), at(9000)).status is PutStatus.PUT_OK
 
 
 @pytest.mark.parametrize("lost", [0, 1, 2, 3])

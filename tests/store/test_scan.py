@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from refmq.errors import CorruptRecord
 from refmq.model.ids import HostAddress, TimestampMs
 from refmq.store.commit_log import CommitLog
 from refmq.store.file_sequence import DirectoryNames, FileSequence
-from refmq.store.scan import check_slowly, find_next_record, scan_log
+from refmq.store.scan import check_record, find_next_record, scan_log
 from tests.store.helpers import BORN, SMALL, at, message, new_disk, put, started
 
 IPV6 = HostAddress(bytes(15) + b"\x01", 1)
@@ -38,9 +39,9 @@ def test_a_sound_log_is_valid_to_its_end_over_all_files() -> None:
 
 
 @given(st.lists(st.integers(0, 900), min_size=1, max_size=20), st.integers(200, 3000), st.booleans())
-def test_the_size_of_a_read_makes_no_difference(sizes: list[int], chunk_bytes: int, ipv6: bool) -> None:
+def test_the_size_of_a_read_makes_no_difference(sizes: list[int], piece_bytes: int, ipv6: bool) -> None:
     files, offsets = log_of(*sizes, born_host=IPV6 if ipv6 else BORN)
-    result = scan_log(files, 0, page_bytes=512, chunk_bytes=chunk_bytes)
+    result = scan_log(files, 0, page_bytes=512, piece_bytes=piece_bytes)
     assert (result.valid_to, result.records) == (offsets[-1], len(sizes))
 
 
@@ -50,7 +51,7 @@ def test_a_blank_in_the_last_file_is_where_the_log_ends() -> None:
     assert scan_log(files, 0).valid_to == offsets[0] + 91 + 3000 + 6 + 3
 
 
-def test_an_unused_file_behind_a_full_one_is_where_the_log_goes_on() -> None:
+def test_an_unused_file_after_a_full_one_is_where_the_log_continues() -> None:
     files, _ = log_of(3000, 3000)
     files.write(4096, bytes(200))
     assert scan_log(files, 0).valid_to == 4096
@@ -74,7 +75,7 @@ def test_an_unused_file_behind_a_full_one_is_where_the_log_goes_on() -> None:
         (190, b"/", "topic"),
     ],
 )
-def test_the_scan_stops_at_what_is_no_record_and_says_why(at_byte: int, data: bytes, field: str) -> None:
+def test_the_scan_stops_at_what_is_not_a_record_and_says_why(at_byte: int, data: bytes, field: str) -> None:
     files, offsets = log_of(100, 100, 100, 100)
     damage(files, offsets[2] + at_byte, data)
     result = scan_log(files, 0, page_bytes=512)
@@ -93,14 +94,15 @@ def test_an_all_zero_header_is_a_plain_end() -> None:
 
 @pytest.mark.parametrize("page", range(1, 7))
 def test_a_page_that_was_lost_is_noticed_wherever_it_lies_in_the_record(page: int) -> None:
-    # One record of nearly seven pages, most of it properties; the pages before and behind survive.
+    # One record of nearly seven pages, most of it properties; the pages before and after survive.
     text = b"name\x01" + b"v" * 3000
     files, offsets = log_of(100, 500, 10, properties=text)
     start = offsets[0]
     assert offsets[1] == 4096
     damage(files, start + page * 512 - start % 512, bytes(512))
     assert scan_log(files, 0, page_bytes=512).valid_to == start
-    assert check_slowly(files, start, page_bytes=512) is not None
+    with pytest.raises(CorruptRecord):
+        check_record(files.read(start, offsets[1] - start), 0, start, start, page_bytes=512)
 
 
 @given(st.data())
@@ -133,8 +135,8 @@ def test_a_scan_of_no_files_is_empty() -> None:
     assert (result.valid_to, result.records, result.last_store_ms) == (0, 0, TimestampMs(0))
 
 
-def test_pages_are_counted_from_the_begin_of_a_file() -> None:
-    # Files whose size is no multiple of the page: the pages of the second one lie elsewhere in the log.
+def test_pages_are_counted_from_the_start_of_a_file() -> None:
+    # Files whose size is not a multiple of the page: the pages of the second one lie elsewhere in the log.
     config = replace(SMALL, log_file_bytes=4096 + 100)
     store = started(new_disk(), config)
     put(store, message(body=bytes(3900)))
@@ -158,7 +160,7 @@ def test_a_blank_of_another_length_is_torn_and_ends_the_log() -> None:
 def test_a_header_that_has_lost_a_whole_page_is_torn() -> None:
     host = HostAddress(bytes(range(1, 17)), 1)
     files, offsets = log_of(200, 200, born_host=host, store_host=host)
-    page = -(-(offsets[1] + 40) // 32) * 32  # behind the fields that are checked, before the body: its CRC still fits
+    page = -(-(offsets[1] + 40) // 32) * 32  # after the fields that are checked, before the body: its CRC still fits
     assert page + 32 <= offsets[1] + 112 - 4
     assert scan_log(files, 0, page_bytes=32).valid_to == offsets[2]
     damage(files, page, bytes(32))

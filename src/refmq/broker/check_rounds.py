@@ -20,15 +20,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from refmq.broker.copies import copy_of
+from refmq.broker.environment import Environment
+from refmq.broker.message_copy import copy_of
 from refmq.broker.transactions import OP_TAG, HalfMessage, Transactions
-from refmq.broker.world import Engine, World
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.plane.engine import HotPath
 from refmq.protocol import names
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.record import Record, decode_properties, decode_record, encode_properties
-from refmq.store.api import MessageToStore, PutResult
+from refmq.store.values import MessageToStore, PutResult
 
 NOWHERE: Final = PhysicalOffset(-1)
 
@@ -77,7 +78,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CheckLimits:
     """What the configuration says about checks."""
 
     check_max: int
@@ -90,8 +91,8 @@ class CheckRounds:
 
     def __init__(
         self,
-        engine: Engine,
-        world: World,
+        engine: HotPath,
+        environment: Environment,
         transactions: Transactions,
         progress: Progress,
         ask: Callable[[HalfMessage], None],
@@ -99,7 +100,7 @@ class CheckRounds:
     ) -> None:
         """`ask` sends a check-back; `ensure_topic` creates the topic for what is set aside, with so many queues."""
         self._engine = engine
-        self._world = world
+        self._environment = environment
         self._transactions = transactions
         self._ask = ask
         self._ensure_topic = ensure_topic
@@ -108,7 +109,7 @@ class CheckRounds:
         self.round: Round | None = None
         self._old: dict[int, None] = {}
 
-    async def run(self, limits: Limits) -> None:
+    async def run(self, limits: CheckLimits) -> None:
         """One round, from beginning to end. An exception ends it early: its progress is not stored."""
         for half_offset in sorted(self._transactions.pending_ops):
             await self._transactions.write_op(half_offset)
@@ -120,7 +121,7 @@ class CheckRounds:
             if self.round is not None:
                 self.round_abort()
 
-    async def _step(self, limits: Limits) -> None:
+    async def _step(self, limits: CheckLimits) -> None:
         """Takes the step that is enabled."""
         round_ = self._running
         if not round_.pulled:
@@ -131,7 +132,7 @@ class CheckRounds:
             self._skip_hole()
         elif half is None:
             self.round_finish()
-        elif self._world.now_ms() - round_.started_ms > ROUND_MS_MAX:
+        elif self._environment.now_ms() - round_.started_ms > ROUND_MS_MAX:
             self._give_up()
         elif self._is_passed(half):
             self.half_removed()
@@ -179,7 +180,7 @@ class CheckRounds:
     def _is_passed(self, half: HalfMessage) -> bool:
         return half.record.queue_offset in self._running.remove or self._transactions.is_finished(half)
 
-    def _is_young(self, half: HalfMessage, limits: Limits) -> bool:
+    def _is_young(self, half: HalfMessage, limits: CheckLimits) -> bool:
         """Whether it is too early to ask. A message that asks for immunity counts from when it was first stored."""
         seconds = half.properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS, "")
         wait_ms = int(seconds) * 1000 if seconds.isascii() and seconds.isdigit() and len(seconds) < 9 else -1
@@ -187,7 +188,7 @@ class CheckRounds:
         if wait_ms >= 0:
             original = self._original(half)
             first_ms = first_ms if original is None else original.store_timestamp_ms
-        return self._world.now_ms() - first_ms < (limits.timeout_ms if wait_ms < 0 else wait_ms)
+        return self._environment.now_ms() - first_ms < (limits.timeout_ms if wait_ms < 0 else wait_ms)
 
     def _immunity_over(self, half: HalfMessage) -> None:
         """Records once that a message became old enough: the clock's step, noticed here."""
@@ -215,7 +216,7 @@ class CheckRounds:
         store = self._engine.store
         half = self._in_range(TRANS_HALF_TOPIC, self.progress.half)
         op = self._in_range(TRANS_OP_HALF_TOPIC, self.progress.op)
-        self.round = Round(half, store.log_max, self._world.now_ms(), half, op, op)
+        self.round = Round(half, store.log_max, self._environment.now_ms(), half, op, op)
         self._emit("RoundStart", half, op)
 
     # --- PullOps -----------------------------------------------------------------------------------------------------
@@ -308,8 +309,7 @@ class CheckRounds:
         result = await self._append(half, properties)
         if result is None:
             return
-        copy = replace(
-            half.record,
+        copy = half.record._replace(
             queue_offset=result.queue_offset,
             physical_offset=result.physical_offset,
             properties=encode_properties(properties),
@@ -369,7 +369,7 @@ class CheckRounds:
         return self.saved
 
     def _emit(self, action: str, a: int, b: int, c: int = 0, d: int = 0) -> None:
-        self._world.emit(Event(action, "", TRANS_HALF_TOPIC, 0, a=a, b=b, c=c, d=d))
+        self._environment.emit(Event(action, "", TRANS_HALF_TOPIC, 0, a=a, b=b, c=c, d=d))
 
 
 def check_times(properties: dict[str, str]) -> int:

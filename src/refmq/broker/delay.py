@@ -16,15 +16,16 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Final
 
-from refmq.broker.copies import copy_of
-from refmq.broker.world import Engine, World
+from refmq.broker.environment import Environment
+from refmq.broker.message_copy import copy_of
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.plane.engine import HotPath
 from refmq.protocol import names
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from refmq.protocol.record import Record, decode_properties, decode_record
-from refmq.store.api import MessageToStore, PutResult, QueueUnit
 from refmq.store.delay import DelayLevels
+from refmq.store.values import MessageToStore, PutResult, QueueUnit
 
 DELIVER_AT_ONCE: Final = 64
 """Messages delivered before others have their turn."""
@@ -53,9 +54,11 @@ class Turn:
 class DelayService:
     """The cursors of all levels."""
 
-    def __init__(self, engine: Engine, world: World, levels: DelayLevels, stored: DelayOffsets | None) -> None:
+    def __init__(
+        self, engine: HotPath, environment: Environment, levels: DelayLevels, stored: DelayOffsets | None
+    ) -> None:
         self._engine = engine
-        self._world = world
+        self._environment = environment
         self._levels = levels
         found = {} if stored is None else stored.offset_table
         self.cursors = {

@@ -8,8 +8,8 @@ from typing import Final
 
 from rpds import HashTrieMap
 
-from refmq.broker.config import BrokerConfig
 from refmq.broker.topics import next_version
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import TimestampMs
 from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupWrapper
 

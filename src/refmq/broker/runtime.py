@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from refmq.broker.broker import Broker
-from refmq.broker.flow import Kind, capacity
+from refmq.broker.control_plane import Broker
 from refmq.broker.stats import RateMeter
+from refmq.plane.flow import Kind, capacity
 from refmq.protocol.names import SCHEDULE_TOPIC
 from refmq.protocol.versions import V4_9_8, version_name
 
@@ -32,9 +32,9 @@ def human_size(size_bytes: int) -> str:
 
 def runtime_info(broker: Broker, meter: RateMeter) -> dict[str, str]:
     """The table, in the order of upstream's names."""
-    store, stats, now_ms = broker.engine.store, broker.stats, broker.world.now_ms()
-    ratio = f"{broker.world.disk_used_ratio():.4f}"
-    total_bytes, free_bytes = broker.world.disk_capacity()
+    store, stats, now_ms = broker.engine.store, broker.counted(), broker.environment.now_ms()
+    ratio = f"{broker.engine.store.disk_used_ratio:.4f}"
+    total_bytes, free_bytes = broker.environment.disk_capacity()
     first = store.message_at(store.log_min)
     earliest_ms = int.from_bytes(first[56:64], "big") if first is not None else -1
     table = {
@@ -91,10 +91,10 @@ def _day_totals(broker: Broker) -> dict[str, str]:
 
 
 def _queues(broker: Broker) -> dict[str, str]:
-    """What is being served (`refmq.broker.flow`). Queries never wait."""
-    config, flow, now_ms = broker.config, broker.flow, broker.world.now_ms()
+    """What is being served (`refmq.plane.flow`). Queries never wait."""
+    config, flow, uptime_ms = broker.config, broker.engine.flow, broker.engine.uptime_ms
     rows = {
-        name: (flow.size(kind), capacity(config, kind), flow.head_wait_ms(kind, now_ms))
+        name: (flow.size(kind), capacity(config, kind), flow.head_wait_ms(kind, uptime_ms))
         for name, kind in (("send", Kind.SEND), ("pull", Kind.PULL))
     }
     table = {}

@@ -13,9 +13,9 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Final
 
-from refmq.broker.config import BrokerConfig
-from refmq.broker.topics import name_mistake
 from refmq.errors import UsageError
+from refmq.model.broker_config import BrokerConfig
+from refmq.plane.topic_rules import name_mistake
 from refmq.protocol.headers.codec import camel_case
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.delay import DelayLevels

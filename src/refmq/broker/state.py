@@ -1,7 +1,8 @@
 """Everything the control plane knows, as one value.
 
-The data plane works on such a value: an immutable snapshot that is replaced on every change. The tables are
-persistent maps, so a change costs what it touches, whatever the number of topics and queues.
+The hot path works on a snapshot of it (`refmq.plane.snapshot`), which is installed on every change. The tables are
+persistent maps, so a change costs what it touches, whatever the number of topics and queues. Committed offsets are the
+plane's own.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from refmq.broker.clients import ClientTable
-from refmq.broker.config import BrokerConfig
-from refmq.broker.filters import FilterRegistry
 from refmq.broker.groups import GroupTable
-from refmq.broker.offsets import OffsetTable
 from refmq.broker.queue_locks import QueueLocks
 from refmq.broker.topics import TopicTable
+from refmq.filter.registry import FilterRegistry
+from refmq.model.broker_config import BrokerConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,5 @@ class BrokerState:
     topics: TopicTable
     groups: GroupTable
     clients: ClientTable
-    offsets: OffsetTable
     locks: QueueLocks
     filters: FilterRegistry

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from refmq.model.ids import TimestampMs
+from refmq.plane.counts import Counts
 
 COUNTERS_MAX: Final = 100_000
 """Counters kept; further names are not counted, so that random topics cannot fill the memory."""
@@ -70,9 +71,10 @@ class Counter:
             period: deque(maxlen=kept) for period, (_, kept) in SAMPLING.items()
         }
 
-    def add(self, amount: int) -> None:
+    def add(self, amount: int, calls: int = 1) -> None:
+        assert calls >= 1, "what is counted has happened"
         self.total += amount
-        self.calls += 1
+        self.calls += calls
 
     def sample(self, period: Period, now_ms: TimestampMs) -> None:
         samples = self.samples[period]
@@ -149,9 +151,9 @@ class Times:
         self._counts = [0] * len(BUCKETS)
         self._last: list[int] | None = None
 
-    def add(self, took_ms: int) -> None:
+    def add(self, took_ms: int, times: int = 1) -> None:
         self.longest_ms = max(self.longest_ms, took_ms)
-        self._counts[bisect_left(BUCKETS, took_ms, key=lambda bucket: bucket[1])] += 1
+        self._counts[bisect_left(BUCKETS, took_ms, key=lambda bucket: bucket[1])] += times
 
     def turn(self) -> None:
         """A minute is over."""
@@ -211,27 +213,37 @@ class StatsTable:
         except ValueError:
             return None
 
-    def add(self, stat: Stat, key: str, amount: int = 1) -> None:
+    def add(self, stat: Stat, key: str, amount: int = 1, calls: int = 1) -> None:
         counter = self._counters.get((stat, key))
         if counter is None:
             if len(self._counters) >= COUNTERS_MAX:
                 return
             counter = self._counters[(stat, key)] = Counter()
-        counter.add(amount)
+        counter.add(amount, calls)
 
-    def count_put(self, cluster: str, topic: str, messages: int, size_bytes: int) -> None:
-        self.put_total += messages
-        self.put_bytes_total += size_bytes
-        self.add(Stat.TOPIC_PUT_NUMS, topic, messages)
-        self.add(Stat.TOPIC_PUT_SIZE, topic, size_bytes)
-        self.add(Stat.BROKER_PUT_NUMS, cluster, messages)
-
-    def count_get(self, cluster: str, group: str, topic: str, messages: int, size_bytes: int) -> None:
-        self.get_total += messages
-        self.found_total += 1
-        self.add(Stat.GROUP_GET_NUMS, f"{topic}@{group}", messages)
-        self.add(Stat.GROUP_GET_SIZE, f"{topic}@{group}", size_bytes)
-        self.add(Stat.BROKER_GET_NUMS, cluster, messages)
+    def take(self, cluster: str, counts: Counts) -> None:
+        """Adds what the plane has counted since the last time."""
+        self.put_failed_total += counts.refused_sends
+        for topic, sent in counts.sends.items():
+            self.put_total += sent.messages
+            self.put_bytes_total += sent.size_bytes
+            self.add(Stat.TOPIC_PUT_NUMS, topic, sent.messages, sent.calls)
+            self.add(Stat.TOPIC_PUT_SIZE, topic, sent.size_bytes, sent.calls)
+            self.add(Stat.BROKER_PUT_NUMS, cluster, sent.messages, sent.calls)
+        for (topic, queue_id, group), pulled in counts.pulls.items():
+            self.add(Stat.GROUP_GET_LATENCY, f"{queue_id}@{topic}@{group}", pulled.took_ms, pulled.calls)
+            self.missed_total += pulled.calls
+        for (topic, _, group), found in counts.found.items():
+            self.missed_total -= found.calls
+            self.found_total += found.calls
+            self.get_total += found.messages
+            self.add(Stat.GROUP_GET_NUMS, f"{topic}@{group}", found.messages, found.calls)
+            self.add(Stat.GROUP_GET_SIZE, f"{topic}@{group}", found.size_bytes, found.calls)
+            self.add(Stat.BROKER_GET_NUMS, cluster, found.messages, found.calls)
+        for took_ms, times in counts.put_times_ms.items():
+            self.put_times.add(took_ms, times)
+        for took_ms, times in counts.pull_times_ms.items():
+            self.get_times.add(took_ms, times)
 
     def sample(self, period: Period, now_ms: TimestampMs) -> None:
         """Call it at the period of `SAMPLING`."""

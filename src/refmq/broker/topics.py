@@ -7,27 +7,25 @@ nameservers take a broker's topics only when its version differs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 from rpds import HashTrieMap
 
-from refmq.broker.config import PERM_INHERIT, PERM_READ_WRITE, BrokerConfig, perm_text
+from refmq.model.broker_config import PERM_INHERIT, PERM_READ_WRITE, BrokerConfig
 from refmq.model.ids import TimestampMs
+from refmq.plane.needs import SendCreation
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 from refmq.protocol.names import (
     AUTO_CREATE_TOPIC,
     BENCHMARK_TOPIC,
-    DLQ_PREFIX,
     OFFSET_MOVED_EVENT_TOPIC,
     RETRY_PREFIX,
     SCHEDULE_TOPIC,
     SELF_TEST_TOPIC,
     SYSTEM_TOPIC_PREFIX,
     SYSTEM_TOPICS,
-    TOPIC_LENGTH_MAX,
 )
 
 TOPICS_MAX: Final = 100_000
@@ -35,37 +33,6 @@ TOPICS_MAX: Final = 100_000
 
 SYS_FLAG_UNIT: Final = 1
 SYS_FLAG_UNIT_SUB: Final = 2
-
-_LEGAL_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
-
-
-def retry_topic(group: str) -> str:
-    return RETRY_PREFIX + group
-
-
-def dlq_topic(group: str) -> str:
-    return DLQ_PREFIX + group
-
-
-def name_mistake(topic: str) -> str | None:
-    """Why a name cannot be a topic's, in upstream's words, or None."""
-    if not topic.strip():
-        return "The specified topic is blank."
-    if not _LEGAL_NAME.fullmatch(topic):
-        return "The specified topic contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"
-    if len(topic) > TOPIC_LENGTH_MAX:
-        return "The specified topic is longer than topic max length."
-    return None
-
-
-def describe(topic: TopicConfig) -> str:
-    """A topic as it reads in remarks."""
-    return (
-        f"TopicConfig [topicName={topic.topic_name}, readQueueNums={topic.read_queue_nums}, "
-        f"writeQueueNums={topic.write_queue_nums}, perm={perm_text(topic.perm)}, "
-        f"topicFilterType={topic.topic_filter_type.name}, topicSysFlag={topic.topic_sys_flag}, "
-        f"order={'true' if topic.order else 'false'}]"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +126,6 @@ def ensure_topic(table: TopicTable, name: str, queues: int, sys_flag: int, now_m
         topic_sys_flag=sys_flag,
     )
     return put_topic(table, topic, now_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class SendCreation:
-    """A topic that a send wants to come to be."""
-
-    topic: str
-    default_topic: str
-    queues_wanted: int
-    unit_mode: bool = False
 
 
 def create_on_send(

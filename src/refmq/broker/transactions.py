@@ -19,12 +19,13 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
-from refmq.broker.copies import copy_of
-from refmq.broker.live_properties import waits_for_flush
-from refmq.broker.world import Engine, World
+from refmq.broker.environment import Environment
+from refmq.broker.message_copy import copy_of
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.plane.engine import HotPath
+from refmq.plane.property_rules import waits_for_flush
 from refmq.protocol import names
 from refmq.protocol.headers.messages import EndTransactionRequest
 from refmq.protocol.names import TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
@@ -37,7 +38,7 @@ from refmq.protocol.record import (
     decode_record,
     encode_properties,
 )
-from refmq.store.api import MessageToStore, PutResult, PutStatus
+from refmq.store.values import MessageToStore, PutResult, PutStatus
 
 FINISHED_MAX: Final = 200_000
 """Keys of finished messages remembered in memory; older ones are found in the index, as long as they are retained."""
@@ -93,9 +94,9 @@ class HalfMessage:
 class Transactions:
     """The decisions of producers, and what is known to be finished."""
 
-    def __init__(self, engine: Engine, world: World, store_host: HostAddress) -> None:
+    def __init__(self, engine: HotPath, environment: Environment, store_host: HostAddress) -> None:
         self._engine = engine
-        self._world = world
+        self._environment = environment
         self._store_host = store_host
         self._finished: OrderedDict[str, None] = OrderedDict()
         self.pending_ops: dict[QueueOffset, int] = {}
@@ -167,7 +168,7 @@ class Transactions:
         self._remember(half)
         self.pending_ops[offset] = half.fingerprint
         # Trace
-        self._world.emit(
+        self._environment.emit(
             Event(
                 "EndTransaction", half.group, half.real_topic, half.real_queue,
                 a=decision, b=offset, c=half.fingerprint, d=status,
@@ -196,7 +197,7 @@ class Transactions:
         # Enabled
         if not self.write_op_enabled(half_offset):
             return
-        now_ms = self._world.now_ms()
+        now_ms = self._environment.now_ms()
         result: PutResult = await self._engine.put(
             MessageToStore(
                 topic=TRANS_OP_HALF_TOPIC,
@@ -214,6 +215,6 @@ class Transactions:
             return
         fingerprint = self.pending_ops.pop(half_offset, 0)
         # Trace
-        self._world.emit(
+        self._environment.emit(
             Event("WriteOp", "", TRANS_OP_HALF_TOPIC, 0, a=result.queue_offset, b=half_offset, c=fingerprint)
         )

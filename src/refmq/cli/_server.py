@@ -9,6 +9,7 @@ from typing import TypeVar
 import click
 
 from refmq.cli.output import json_option, print_json, warn
+from refmq.net.engines import EngineChoice
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -58,6 +59,18 @@ def trace_option(who: str) -> Callable[[F], F]:
     return click.option(
         "--trace", type=click.Path(path_type=Path, file_okay=False), help=f"Record what {who} does in this folder."
     )
+
+
+def engine_option(function: F) -> F:
+    """`--engine`: who serves messages. Checked where the engine is opened."""
+    return click.option(
+        "--engine",
+        type=click.Choice([choice.value for choice in EngineChoice]),
+        callback=lambda context, parameter, value: EngineChoice(value),
+        default=EngineChoice.AUTO.value,
+        show_default=True,
+        help="Who serves messages: the reference in Python, or the fast data plane in C.",
+    )(function)
 
 
 def print_settings(settings: Mapping[str, str], complaints: Sequence[str], *, as_json: bool) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from refmq.errors import RefmqError
+from refmq.inspect.files import StoreFiles
+from refmq.inspect.overlay import OverlayDisk
 from refmq.model.disk import Disk
 from refmq.model.ids import TimestampMs
 from refmq.net.files import RealDisk
 from refmq.store import OnDamage, ReferenceStore, StoreConfig
-from refmq.store.inspect import StoreFiles
-from refmq.store.overlay import OverlayDisk
 
 
 def config_of(files: StoreFiles, *, cut_damage: bool) -> StoreConfig:

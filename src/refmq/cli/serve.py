@@ -9,14 +9,15 @@ from tempfile import TemporaryDirectory
 import click
 from click.core import ParameterSource
 
-from refmq.broker.config import BrokerConfig
-from refmq.cli._server import trace_option
+from refmq.cli._server import engine_option, trace_option
 from refmq.cli.output import warn
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.nameserver.settings import DEFAULT_PORT
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
 from refmq.net.broker_process import LAPTOP_STORE, BrokerPlan, run_serve_process
 from refmq.net.clock import wall_ms
+from refmq.net.engines import EngineChoice
 from refmq.net.files import RealDisk
 from refmq.net.nameserver_process import plan_tls
 from refmq.sim.disk import SimulatedDisk
@@ -51,9 +52,16 @@ MEMORY_BYTES = 512 << 20
 )
 @click.option("--in-memory", is_flag=True, help="Keep nothing: everything is gone at the end.")
 @trace_option("each of the two")
+@engine_option
 @click.pass_context
 def command(
-    context: click.Context, port: int, broker_port: int, folder: Path, in_memory: bool, trace: Path | None
+    context: click.Context,
+    port: int,
+    broker_port: int,
+    folder: Path,
+    in_memory: bool,
+    trace: Path | None,
+    engine: EngineChoice,
 ) -> None:
     """Run a nameserver and a broker on loopback until Ctrl-C."""
     if in_memory and context.get_parameter_source("folder") is not ParameterSource.DEFAULT:
@@ -65,7 +73,7 @@ def command(
         trace_topic_enable=True,
         broker_fast_failure_enable=False,  # a busy laptop has no other broker that would be faster
     )
-    plan = BrokerPlan(config, LAPTOP_STORE, (), LOOPBACK, folder, folder, trace)
+    plan = BrokerPlan(config, LAPTOP_STORE, (), LOOPBACK, folder, folder, trace, engine=engine)
     disk: Disk
     if in_memory:
         disk, kv_disk = SimulatedDisk(clock=wall_ms, capacity_bytes=MEMORY_BYTES), None

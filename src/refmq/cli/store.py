@@ -17,10 +17,8 @@ import click
 
 from refmq.cli.output import json_option, print_json, print_table
 from refmq.errors import CheckFound, CorruptRecord, RefmqError, StoreInUse, UsageError, WireError
-from refmq.model.ids import TimestampMs
-from refmq.net.files import RealDisk
-from refmq.protocol.record import Record, decode_properties, parse_message_id
-from refmq.store.inspect import (
+from refmq.inspect.diff import diff_stores
+from refmq.inspect.files import (
     LOCK_FILE,
     NotAStore,
     StoreFiles,
@@ -28,9 +26,11 @@ from refmq.store.inspect import (
     look_at_store,
     queue_units,
 )
-from refmq.store.inspect_diff import diff_stores
-from refmq.store.inspect_log import Damage, Found, LogEnd, Progress, read_one, read_records
-from refmq.store.inspect_verify import Severity, key_hash, verify_store
+from refmq.inspect.log import Damage, Found, LogEnd, Progress, read_one, read_records
+from refmq.inspect.verify import Severity, key_hash, verify_store
+from refmq.model.ids import TimestampMs
+from refmq.net.files import RealDisk
+from refmq.protocol.record import Record, decode_properties, parse_message_id
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -89,7 +89,7 @@ def progress_line(wanted: bool) -> Progress | None:
 
 
 def time_text(at_ms: int) -> str:
-    """A time for people; numbers that are no time stay numbers."""
+    """A time for people; numbers that cannot be a time stay numbers."""
     try:
         return (
             datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
@@ -230,7 +230,7 @@ def line_of(record: Record) -> str:
 
 @command.command("scan")
 @directory_argument
-@click.option("--from", "begin", default=0, help="Begin at this physical offset.")
+@click.option("--from", "begin", default=0, help="Start at this physical offset.")
 @click.option("--count", type=int, help="Stop after so many messages.")
 @click.option("--topic", help="Only messages of this topic.")
 @click.option("--no-crc", is_flag=True, help="Do not check the bodies.")
@@ -310,7 +310,7 @@ def msg_command(directory: Path, where: str, body: bool, as_json: bool) -> None:
 @directory_argument
 @click.argument("topic", required=False)
 @click.argument("queue_id", type=int, required=False)
-@click.option("--from", "begin", default=0, help="Begin at this queue offset.")
+@click.option("--from", "begin", default=0, help="Start at this queue offset.")
 @click.option("--count", default=100, show_default=True, help="Show so many units.")
 @json_option
 def cq_command(directory: Path, topic: str | None, queue_id: int | None, begin: int, count: int, as_json: bool) -> None:
@@ -474,7 +474,7 @@ def diff_command(directory: Path, other: Path, no_index: bool, as_json: bool) ->
 @command.command("repair")
 @directory_argument
 @click.option("--dry-run", is_flag=True, help="Say what would be done and do nothing.")
-@click.option("--cut-damage", is_flag=True, help="Cut the log at damage, although good messages behind it are lost.")
+@click.option("--cut-damage", is_flag=True, help="Cut the log at damage, even though good messages after it are lost.")
 @json_option
 def repair_command(directory: Path, dry_run: bool, cut_damage: bool, as_json: bool) -> None:
     """Do what a start does: cut what a crash left, rebuild queues and index, and stop cleanly."""
@@ -490,7 +490,7 @@ def repair_command(directory: Path, dry_run: bool, cut_damage: bool, as_json: bo
     for what, path in outcome["files"]:  # of a dry run only
         click.echo(f"{path} {would} {what}")
     click.echo(
-        f"the log is valid to {outcome['valid_to']}, {outcome['bytes_cut']} bytes behind it {would} cut, "
+        f"the log is valid to {outcome['valid_to']}, {outcome['bytes_cut']} bytes after it {would} cut, "
         f"{outcome['records_dispatched']} messages {would} dispatched"
     )
     for note in outcome["notes"]:

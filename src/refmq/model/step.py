@@ -1,7 +1,8 @@
 """What a step returns: the next state, the effects in their order, and one trace event.
 
-A step function mirrors one TLA+ action and has its name in snake case. It never performs an
-effect; the shell does, in the order of the tuple, and a crash can fall between any two of them.
+A step function mirrors one TLA+ action and has its name in snake case. One that returns a `Step` performs nothing: the
+shell does, in the order of the tuple, and a crash can fall between any two effects. (The steps of the store are another
+matter: they write through a `Disk` as they go. docs/explanation/layers.md says why.)
 """
 
 from __future__ import annotations

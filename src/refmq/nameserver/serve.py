@@ -51,6 +51,7 @@ from refmq.protocol.bodies.registration import RegisterBrokerBody, decode_regist
 from refmq.protocol.bodies.route import TopicList, route_style
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
+from refmq.protocol.names import FAQ
 from refmq.protocol.properties import format_properties, parse_properties
 from refmq.protocol.versions import V3_0_11
 
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 CRC_MASK: Final = 0x7FFF_FFFF  # UtilAll.crc32 of upstream drops the sign bit
-FAQ: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 NO_VERSION: Final = DataVersion(timestamp=0, counter=0)
 
 

@@ -10,19 +10,20 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from refmq.broker.config import BrokerConfig
 from refmq.broker.settings import TLS_DEFAULTS, apply_settings
 from refmq.errors import RefmqError, UsageError
+from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.net.address import format_address
-from refmq.net.broker import BrokerNode
+from refmq.net.broker_node import BrokerNode
+from refmq.net.engines import EngineChoice, EngineSurroundings, open_engine
 from refmq.net.files import RealDisk
 from refmq.net.limits import Limits
 from refmq.net.nameserver import FileOn, Nameserver
 from refmq.net.nameserver_process import KV_FILE, nameserver_label, plan_tls, read_conf
 from refmq.net.process import raise_open_files_limit, stop_on_signals
 from refmq.net.tls import ServerTls
-from refmq.store import ReferenceStore, StoreConfig
+from refmq.store import StoreConfig
 from refmq.trace.writer import recording
 
 STOP_TIMEOUT_S: Final = 10.0
@@ -47,6 +48,7 @@ class BrokerOptions:
     listen: str | None = None
     folder: Path | None = None
     trace: Path | None = None
+    engine: EngineChoice = EngineChoice.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class BrokerPlan:
     settings_path: Path
     trace: Path | None = None
     tls: Mapping[str, str] = field(default_factory=lambda: dict(TLS_DEFAULTS))
+    engine: EngineChoice = EngineChoice.AUTO
 
 
 def plan_broker(options: BrokerOptions) -> BrokerPlan:
@@ -78,7 +81,9 @@ def plan_broker(options: BrokerOptions) -> BrokerPlan:
         config = replace(config, listen_port=options.port)
     settings_path = options.conf if options.conf is not None else root / "config" / SETTINGS_FILE
     tls = {name: given.get(name, default).strip() for name, default in TLS_DEFAULTS.items()}
-    return BrokerPlan(config, store, complaints, options.listen or "0.0.0.0", root, settings_path, options.trace, tls)
+    return BrokerPlan(
+        config, store, complaints, options.listen or "0.0.0.0", root, settings_path, options.trace, tls, options.engine
+    )
 
 
 @contextlib.asynccontextmanager
@@ -90,17 +95,9 @@ async def running_broker(
     limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s)
     limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
     with recording(plan.trace, plan.config.broker_name) as recorder:
-        store = ReferenceStore(disk, plan.store, emit=None if recorder is None else recorder.record)
-        node = BrokerNode(
-            plan.config,
-            plan.store,
-            disk,
-            store,
-            limits=limits,
-            tls=tls,
-            recorder=recorder,
-            settings_file=settings_file,
-        )
+        surroundings = EngineSurroundings(limits=limits, tls=tls, recorder=recorder)
+        engine = open_engine(plan.engine, disk, plan.store, surroundings)
+        node = BrokerNode(plan.config, plan.store, disk, engine, recorder=recorder, settings_file=settings_file)
         host, port = await node.start(plan.listen)
         try:
             yield node, format_address(host, port)

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Final
 from zlib import crc32
 
-from refmq.broker.broker import Broker
-from refmq.broker.config import PERM_READ_WRITE, BrokerConfig
+from refmq.broker.control_plane import Broker
 from refmq.broker.topics import apply_order_config
 from refmq.errors import RefmqError
+from refmq.model.broker_config import PERM_READ_WRITE, BrokerConfig
 from refmq.net.client import Client
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import KVTable, TopicConfig, TopicConfigSerializeWrapper
@@ -32,7 +32,7 @@ HA_PORT_ABOVE: Final = 1
 log = logging.getLogger("refmq.broker")
 
 
-class Registration:
+class Registrar:
     """Keeps the nameservers informed. A nameserver that does not answer costs a log line and nothing else."""
 
     def __init__(self, broker: Broker) -> None:
@@ -129,7 +129,7 @@ class Registration:
             return
         ordered = decode_body(KVTable, answer.body).table
         broker = self._broker
-        table = apply_order_config(broker.state.topics, ordered, broker.world.now_ms())
+        table = apply_order_config(broker.state.topics, ordered, broker.environment.now_ms())
         if table is not broker.state.topics:
             broker.state = replace(broker.state, topics=table)
             await broker.save_topics()

@@ -1,135 +1,383 @@
-"""The reference data plane: drives a `MessageStore` on an event loop.
+"""The reference engine: runs the plane on an event loop, with the reference store below it and two ports above.
 
-Puts are appended at once. With sync flush the waiting ones share a flush (group commit): while one flush is under way
-the next puts gather, and the next flush serves all of them. After a put (async flush) or a flush (sync) the records are
-dispatched to their queues, and whoever waits for messages is told.
+It performs what steps of `refmq.plane` ask for, in their order, and decides nothing. Beside that it has the clockwork:
+
+    group commit    flushes whenever a put waits for it, one flush after the other
+    maintain        asks the store ten times a second whether a flush or a checkpoint is due
+    dispatch        gives records their queue units at the loop's next turn, a batch at a time
+    tick            tells the plane the time while somebody waits
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Final
+import inspect
+import itertools
+import random
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, assert_never
 
-from refmq.errors import DiskError
-from refmq.model.ids import PhysicalOffset, TimestampMs
-from refmq.store.api import BatchToStore, Dispatched, MessageStore, MessageToStore, PutResult
+from refmq.errors import DiskError, RefmqError
+from refmq.model.disk import Disk
+from refmq.model.ids import QueueOffset, TimestampMs
+from refmq.net.clock import wall_ms
+from refmq.net.connection import Connection, Handler
+from refmq.net.limits import Limits
+from refmq.net.server import Server
+from refmq.net.tls import ServerTls
+from refmq.plane import PlaneState, PlaneStep, Snapshot, step
+from refmq.plane.counts import Counts
+from refmq.plane.effects import (
+    Append,
+    CountPull,
+    CountPut,
+    CountRefusedSend,
+    CountSend,
+    Dispatch,
+    Effect,
+    Flush,
+    HandOver,
+    Park,
+    PutNote,
+    Reply,
+    SetFilters,
+    Tell,
+    Wait,
+)
+from refmq.plane.engine import Answer, ControlPlane
+from refmq.plane.flow import Flow
+from refmq.plane.inputs import (
+    Arrived,
+    Closed,
+    Commit,
+    Deferred,
+    Done,
+    Drain,
+    Durable,
+    FlushFailed,
+    Frame,
+    Input,
+    Install,
+    Moment,
+    OwnPut,
+    SetOffsets,
+    Tick,
+    Ticket,
+)
+from refmq.plane.offsets import OffsetTable
+from refmq.plane.puts import append_failed
+from refmq.protocol.codes import ResponseCode
+from refmq.protocol.command import RemotingCommand, response
 from refmq.store.config import FlushMode, StoreConfig
+from refmq.store.store import ReferenceStore
+from refmq.store.values import MessageToStore, PutResult, PutStatus, RecoveryReport
+from refmq.trace.record import Recorder
 
 MAINTAIN_PERIOD_S: Final = 0.1
 """How often the store is asked whether a flush or a checkpoint is due."""
 
+TICK_PERIOD_S: Final = 0.1
+"""How often the plane is told the time while somebody waits."""
+
 DISPATCH_BATCH: Final = 64
 """Records dispatched before others have their turn on the loop."""
 
+NOBODY: Final = Ticket(0)
+"""The ticket of a put that nobody waits for."""
+
 
 class ReferenceEngine:
-    """A store with the clockwork around it. `start` and `stop` belong to whoever started the store."""
+    """See `refmq.plane.engine.Engine` for what each call promises."""
+
+    name = "reference"
 
     def __init__(
         self,
-        store: MessageStore,
-        config: StoreConfig,
-        now_ms: Callable[[], TimestampMs],
-        on_arrival: Callable[[Dispatched], None],
-        on_put: Callable[[int], None] = lambda took_ms: None,
-        flush_timeout_s: float = 5.0,
+        disk: Disk,
+        store_config: StoreConfig,
+        *,
+        limits: Limits | None = None,
+        tls: ServerTls | None = None,
+        recorder: Recorder | None = None,
+        seed: int | None = None,
+        around: Callable[[Handler], Handler] = lambda handler: handler,
     ) -> None:
-        """`on_arrival` is told what can be read from now on, `on_put` how long each put took. A put that waits longer
-        than `flush_timeout_s` for its flush ends as FLUSH_DISK_TIMEOUT."""
-        self.store = store
-        self.failed: asyncio.Future[DiskError] = asyncio.get_running_loop().create_future()
-        """Done when a flush failed: from then on nothing can be promised, and the broker should be stopped."""
-        self._is_sync = config.flush_mode is FlushMode.SYNC
-        self._now_ms = now_ms
-        self._on_arrival = on_arrival
-        self._on_put = on_put
-        self._flush_timeout_s = flush_timeout_s
+        """`around` wraps what serves requests: a test puts its faults there."""
+        self.store = ReferenceStore(disk, store_config, emit=None if recorder is None else recorder.record)
+        self._record = None if recorder is None else recorder.record
+        self._store_config = store_config
+        self._random = random.Random(seed)
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[tuple[PhysicalOffset, asyncio.Future[None]]] = []
-        self._wanted = asyncio.Event()
+        numbers = itertools.count(1)
+        self._main = Server(around(partial(self._serve, False)), limits, tls=tls, numbers=numbers)
+        self._vip = Server(around(partial(self._serve, True)), limits, tls=tls, numbers=numbers)
+        self.failure: asyncio.Future[BaseException] = self._loop.create_future()
+        self._control: ControlPlane | None = None
+        self._state: PlaneState | None = None
+        self._counts = Counts()
+        self._frames = itertools.count(1)
+        self._tickets = itertools.count(NOBODY + 1)
+        self._unanswered: dict[int, asyncio.Future[Answer]] = {}
+        """Requests that wait for their reply, by the number of their frame."""
+        self._untold: dict[Ticket, asyncio.Future[PutResult]] = {}
+        self._watchers: dict[str, Callable[[], None]] = {}
+        self._known: set[int] = set()
+        """Connections that have sent something: their end matters."""
+        self._flush_wanted = asyncio.Event()
         self._dispatch_scheduled = False
+        self._stopped = False
+        self._tick: asyncio.TimerHandle | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self) -> None:
+    # --- life ------------------------------------------------------------------------------------------------------
+
+    async def recover(self, now_ms: TimestampMs) -> RecoveryReport:
+        return await self.store.start(now_ms)
+
+    async def listen(self, host: str, port: int) -> tuple[str, int]:
+        address = await self._main.start(host, port)
+        self._watch_failure(self._main.failure)
+        return address
+
+    async def listen_vip(self, host: str, port: int) -> None:
+        await self._vip.start(host, port)
+        self._watch_failure(self._vip.failure)
+
+    def run(self, control: ControlPlane, snapshot: Snapshot, offsets: OffsetTable) -> None:
+        assert self._control is None, "an engine runs once"
+        self._control = control
+        self._state = PlaneState(snapshot, offsets, looked_ms=self.uptime_ms)
+        if snapshot.config.enable_calc_filter_bit_map:
+            self.store.set_filters(snapshot.filters.by_topic)
         self._tasks.append(self._loop.create_task(self._maintain(), name="maintain"))
-        if self._is_sync:
+        if self._store_config.flush_mode is FlushMode.SYNC:
             self._tasks.append(self._loop.create_task(self._group_commit(), name="group commit"))
         self._schedule_dispatch()
 
-    async def stop(self) -> None:
-        """Ends the clockwork; puts that still wait for a flush are answered with a time-out."""
+    async def close(self, timeout_s: float) -> None:
+        if self._state is not None:
+            self._feed(Drain())
+        for server in (self._main, self._vip):
+            await server.close(timeout_s / 2)
+
+    async def stop(self, now_ms: TimestampMs) -> None:
+        self._stopped = True
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        self._release(PhysicalOffset(0), everybody=True)
+        if self._state is not None:
+            self._feed(FlushFailed())
+        if self._tick is not None:
+            self._tick.cancel()
+        await self.store.stop(now_ms)
 
-    # --- puts ----------------------------------------------------------------------------------------------------
+    def _watch_failure(self, failed: asyncio.Future[None]) -> None:
+        def report(done: asyncio.Future[None]) -> None:
+            if not done.cancelled() and not self.failure.done():
+                error = done.exception()
+                assert error is not None, "a server fails with the reason"
+                self.failure.set_result(error)
+
+        failed.add_done_callback(report)
+
+    @property
+    def servers(self) -> tuple[Server, Server]:
+        """The main port and that of the VIP channel."""
+        return self._main, self._vip
+
+    def connection(self, number: int) -> Connection | None:
+        return self._main.connection(number) or self._vip.connection(number)
+
+    # --- what the control plane uses -------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> PlaneState:
+        assert self._state is not None, "the engine runs"
+        return self._state
+
+    @property
+    def offsets(self) -> OffsetTable:
+        return self.state.offsets
+
+    @property
+    def flow(self) -> Flow:
+        return self.state.flow
+
+    @property
+    def uptime_ms(self) -> int:
+        return int(self._loop.time() * 1000)
+
+    def install(self, snapshot: Snapshot) -> None:
+        self._feed(Install(snapshot))
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
+        self._feed(Commit(group, topic, queue_id, offset))
+
+    def set_offsets(self, offsets: OffsetTable) -> None:
+        self._feed(SetOffsets(offsets))
 
     async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
-        """Appends a message and returns when the producer may be told."""
+        ticket = Ticket(next(self._tickets))
+        told: asyncio.Future[PutResult] = self._loop.create_future()
+        self._untold[ticket] = told
+        self._feed(OwnPut(ticket, message, wait_durable))
+        return await told
+
+    def again(self, frame: Frame) -> Answer | Awaitable[Answer]:
+        return self._feed(frame)
+
+    def take_counts(self) -> Counts:
+        taken, self._counts = self._counts, Counts()
+        return taken
+
+    def watch(self, topic: str, told: Callable[[], None]) -> None:
+        self._watchers[topic] = told
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def _serve(self, on_vip_port: bool, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
+        if self._state is None:
+            return response(command, ResponseCode.SYSTEM_BUSY, remark="the broker is starting")
+        if connection.number not in self._known:
+            self._known.add(connection.number)
+            connection.on_close(self._closed)
+        waited_ms = int((self._loop.time() - connection.last_received_at) * 1000)
+        draw = self._random.getrandbits(31)
+        number = next(self._frames)
+        return self._feed(Frame(number, connection.number, connection.peer, command, waited_ms, draw, on_vip_port))
+
+    def _closed(self, connection: Connection) -> None:
+        self._known.discard(connection.number)
+        self._feed(Closed(connection.number))
+        assert self._control is not None
+        self._control.connection_closed(connection.number)
+
+    # --- steps and their effects -------------------------------------------------------------------------------------
+
+    def _feed(self, given: Input) -> Answer | Awaitable[Answer]:
+        """Takes the step of an input. For a frame: its answer, what will be its answer, or None if it has none now."""
         begun_s = self._loop.time()
-        return await self._finish(self.store.put(message, self._now_ms()), wait_durable, begun_s)
+        now = Moment(wall_ms(), int(begun_s * 1000))
+        outcome = step(self.state, self.store, given, now)
+        first = outcome.effects[0] if outcome.effects else None
+        if isinstance(first, Append):
+            status = self.store.append(first.put.plan)
+            if status is not PutStatus.PUT_OK:
+                outcome = append_failed(self.state, self.store, first.put, status)
+        self._state = outcome.state
+        if self._record is not None:
+            for event in outcome.events:
+                self._record(event)
+        return self._perform(outcome, given, begun_s)
 
-    async def put_batch(self, batch: BatchToStore, *, wait_durable: bool = True) -> PutResult:
-        """Appends a batch and returns when the producer may be told."""
-        begun_s = self._loop.time()
-        return await self._finish(self.store.put_batch(batch, self._now_ms()), wait_durable, begun_s)
+    def _perform(self, outcome: PlaneStep, given: Input, begun_s: float) -> Answer | Awaitable[Answer]:
+        result: Answer | Awaitable[Answer] = None
+        for effect in outcome.effects:
+            match effect:
+                case Reply():
+                    if effect.frame is given:
+                        result = effect.command
+                    else:
+                        self._reply(effect)
+                case Wait():
+                    result = self._unanswered[effect.frame.number] = self._loop.create_future()
+                    self._schedule_tick()
+                case HandOver():
+                    result = self._hand_over(effect)
+                case _:
+                    self._perform_other(effect, begun_s)
+        return result
 
-    async def _finish(self, result: PutResult, wait_durable: bool, begun_s: float) -> PutResult:
-        if not result.status.is_stored:
-            return result
-        if self._is_sync:
-            self._wanted.set()
-            if wait_durable:
-                await self._durable(result.durable_at)
-        else:
-            self._schedule_dispatch()
-        self._on_put(int((self._loop.time() - begun_s) * 1000))
-        if self._is_sync and not wait_durable:
-            return result
-        status = self.store.ack_put(result)
-        return result if status is result.status else replace(result, status=status)
+    def _perform_other(self, effect: Effect, begun_s: float) -> None:
+        """The effects that are no answer to the input."""
+        match effect:
+            case CountSend() | CountPull() | CountPut() | CountRefusedSend():
+                self._counts.add(effect, int((self._loop.time() - begun_s) * 1000))
+            case Append():
+                pass  # performed already: nothing else happens before it
+            case Dispatch():
+                self._schedule_dispatch()
+            case Flush():
+                self._flush_wanted.set()
+                self._schedule_tick()
+            case Park():
+                self._schedule_tick()
+            case Tell():
+                told = self._untold.pop(effect.ticket, None)
+                if told is not None and not told.done():
+                    told.set_result(effect.result)
+            case SetFilters():
+                self.store.set_filters(effect.filters)
+            case PutNote():
+                self._feed(OwnPut(NOBODY, effect.message, waits=False))
+            case Reply() | Wait() | HandOver():
+                raise AssertionError("answers are performed with their input")
+            case _:
+                assert_never(effect)
 
-    async def _durable(self, position: PhysicalOffset) -> None:
-        """Waits until the log is durable up to a position, or the time is up."""
-        if self.store.flushed_to >= position:
+    def _reply(self, reply: Reply) -> None:
+        """The answer to an earlier input. A peer that is gone needs none."""
+        waiting = self._unanswered.pop(reply.frame.number, None)
+        if waiting is not None:
+            if not waiting.done():
+                waiting.set_result(reply.command)
             return
-        flushed: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append((position, flushed))
-        self._wanted.set()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._flush_timeout_s):
-                await flushed
+        connection = self.connection(reply.frame.connection)
+        if connection is None or connection.closed or reply.frame.command.is_oneway:
+            return
+        try:
+            connection.send(reply.command)
+        except RefmqError as error:  # the answer does not fit a frame
+            connection.send(response(reply.frame.command, ResponseCode.SYSTEM_ERROR, remark=str(error)))
+
+    def _hand_over(self, given: HandOver) -> Answer | Awaitable[Answer]:
+        assert self._control is not None
+        peer = self.connection(given.frame.connection)
+        if peer is None:
+            return None
+        answer = self._control.serve(peer, given.frame, given.need)
+        if not inspect.isawaitable(answer) or given.need is not None:
+            return answer
+        self._feed(Deferred(given.frame))
+        return self._finish(given.frame, answer)
+
+    async def _finish(self, frame: Frame, answer: Awaitable[Answer]) -> Answer:
+        try:
+            return await answer
+        finally:
+            self._feed(Done(frame))
+
+    # --- clockwork -------------------------------------------------------------------------------------------------
 
     async def _group_commit(self) -> None:
         while True:
-            await self._wanted.wait()
-            self._wanted.clear()
+            await self._flush_wanted.wait()
+            self._flush_wanted.clear()
             try:
                 flushed_to = await self.store.flush()
             except DiskError as error:
                 self._fail(error)
                 return
-            self._release(flushed_to)
+            self._feed(Durable(flushed_to))
+
+    async def _maintain(self) -> None:
+        while True:
+            await asyncio.sleep(MAINTAIN_PERIOD_S)
+            try:
+                await self.store.maintain(wall_ms())
+            except DiskError as error:
+                self._fail(error)
+                return
             self._schedule_dispatch()
 
-    def _release(self, flushed_to: PhysicalOffset, *, everybody: bool = False) -> None:
-        still: list[tuple[PhysicalOffset, asyncio.Future[None]]] = []
-        for position, flushed in self._waiting:
-            if flushed.done():
-                continue
-            if everybody or position <= flushed_to:
-                flushed.set_result(None)
-            else:
-                still.append((position, flushed))
-        self._waiting = still
-
-    # --- what follows a put ------------------------------------------------------------------------------------------
+    def _fail(self, error: DiskError) -> None:
+        self._feed(FlushFailed())
+        if not self.failure.done():
+            self.failure.set_result(error)
 
     def _schedule_dispatch(self) -> None:
         if not self._dispatch_scheduled:
@@ -138,24 +386,23 @@ class ReferenceEngine:
 
     def _dispatch(self) -> None:
         self._dispatch_scheduled = False
+        if self._stopped:
+            return
         before = self.store.dispatched_to
-        for message in self.store.dispatch(DISPATCH_BATCH):
-            self._on_arrival(message)
+        messages = self.store.dispatch(DISPATCH_BATCH)
+        for topic in {message.topic for message in messages} & self._watchers.keys():
+            self._watchers[topic]()
+        if messages:
+            self._feed(Arrived(messages))
         if self.store.dispatched_to > before:
             self._schedule_dispatch()
 
-    async def _maintain(self) -> None:
-        while True:
-            await asyncio.sleep(MAINTAIN_PERIOD_S)
-            try:
-                await self.store.maintain(self._now_ms())
-            except DiskError as error:
-                self._fail(error)
-                return
-            self._schedule_dispatch()
+    def _schedule_tick(self) -> None:
+        if self._tick is None:
+            self._tick = self._loop.call_later(TICK_PERIOD_S, self._on_tick)
 
-    def _fail(self, error: DiskError) -> None:
-        """After a failed flush nobody waits for a better one: everybody is told that the disk was too slow."""
-        self._release(PhysicalOffset(0), everybody=True)
-        if not self.failed.done():
-            self.failed.set_result(error)
+    def _on_tick(self) -> None:
+        self._tick = None
+        self._feed(Tick())
+        if len(self.state.puts) or len(self.state.hold):
+            self._schedule_tick()

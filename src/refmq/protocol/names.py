@@ -17,6 +17,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+FAQ: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
+"""How some of upstream's remarks end."""
+
 RETRY_PREFIX: Final = "%RETRY%"
 DLQ_PREFIX: Final = "%DLQ%"
 LMQ_PREFIX: Final = "%LMQ%"

@@ -1,5 +1,8 @@
 """A message as a record: the form it has in the commit log, and in the body of every pull response.
 
+This is the only place that knows the layout. The store writes its log with `encode_record`, dispatch and recovery read
+with `read_header` and `find_parts`, and so does `decode_record`.
+
 All numbers are big-endian. b and s are 8 for an IPv4 host and 20 for an IPv6 one (sys flag bits 0x10 and 0x20).
 
     offset       size  type  field                 valid
@@ -32,8 +35,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from refmq.errors import CorruptRecord, DecodeError, UsageError, WireError
@@ -56,26 +58,70 @@ SYS_FLAG_STORE_IPV6: Final = 0x20
 
 TOPIC_BYTES_MAX: Final = 127
 PROPERTIES_BYTES_MAX: Final = 32767
-FIXED_BYTES: Final = 75
-"""A record with nothing in it and without its two hosts."""
-RECORD_BYTES_MIN: Final = FIXED_BYTES + 8 + 8
+LENGTHS_BYTES: Final = 1 + 2
+"""The two length fields behind the body: of the topic (one byte more in 5.x) and of the properties."""
 
 NAME_VALUE_SEPARATOR: Final = "\x01"
 PROPERTY_SEPARATOR: Final = "\x02"
 KEY_SEPARATOR: Final = " "
 
-# Everything before the body, by (born host is IPv6, store host is IPv6).
-HEADERS: Final = {
-    (born, store): struct.Struct(f">iIiiiqqiq{born_ip}siq{store_ip}siiqi")
-    for born, born_ip in ((False, 4), (True, 16))
-    for store, store_ip in ((False, 4), (True, 16))
+_HOST_FLAGS: Final = SYS_FLAG_BORN_IPV6 | SYS_FLAG_STORE_IPV6
+_SYS_FLAG: Final = struct.Struct(">i")
+_SYS_FLAG_AT: Final = 36
+QUEUE_ID_AT: Final = 12
+QUEUE_OFFSET_AT: Final = 20
+PHYSICAL_OFFSET_AT: Final = 28
+_SIZE_AND_MAGIC: Final = struct.Struct(">iI")
+_PLACE: Final = struct.Struct(f">iI{PHYSICAL_OFFSET_AT - 8}xq")
+"""Size, magic and physical offset."""
+
+# Everything before the body, by the two bits of the sys flag that say how long the hosts are.
+_HEADERS: Final = {
+    born | store: struct.Struct(f">iIiiiqqiq{born_ip}siq{store_ip}siiqi")
+    for born, born_ip in ((0, 4), (SYS_FLAG_BORN_IPV6, 16))
+    for store, store_ip in ((0, 4), (SYS_FLAG_STORE_IPV6, 16))
 }
-assert HEADERS[False, False].size == 88
+HEADER_BYTES_MAX: Final = _HEADERS[_HOST_FLAGS].size
+RECORD_BYTES_MIN: Final = _HEADERS[0].size + LENGTHS_BYTES
+assert (RECORD_BYTES_MIN, HEADER_BYTES_MAX) == (91, 112)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record, every field."""
+class RecordHeader(NamedTuple):
+    """The fields before the body, in their order."""
+
+    size_bytes: int
+    magic: int
+    body_crc: int
+    queue_id: int
+    flag: int
+    queue_offset: int
+    physical_offset: int
+    sys_flag: int
+    born_timestamp_ms: int
+    born_ip: bytes
+    born_port: int
+    store_timestamp_ms: int
+    store_ip: bytes
+    store_port: int
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body_bytes: int
+
+
+class RecordParts(NamedTuple):
+    """Where the three parts of a record that have no fixed length stand in a buffer."""
+
+    body_at: int
+    body_end: int
+    topic_at: int
+    topic_end: int
+    properties_at: int
+    end: int
+    """Of the properties, and so of the record."""
+
+
+class Record(NamedTuple):
+    """One record, every field. (A tuple, because every message that is stored makes one.)"""
 
     topic: str
     queue_id: int
@@ -103,11 +149,11 @@ class Record:
 
     @property
     def size_bytes(self) -> int:
-        hosts = len(self.born_host.ip) + len(self.store_host.ip) + 8
-        return FIXED_BYTES + hosts + len(self.body) + len(self.topic.encode()) + len(self.properties)
+        texts_bytes = len(self.topic.encode()) + len(self.properties)
+        return record_bytes(self.born_host, self.store_host, len(self.body) + texts_bytes)
 
 
-def body_crc(body: bytes) -> int:
+def body_crc(body: bytes | memoryview) -> int:
     """The CRC as records hold it: 31 bits, Java masks the sign away."""
     return crc32(body) & 0x7FFF_FFFF
 
@@ -122,8 +168,14 @@ def host_flags(sys_flag: int, born_host: HostAddress, store_host: HostAddress) -
     return flags
 
 
+def record_bytes(born_host: HostAddress, store_host: HostAddress, content_bytes: int) -> int:
+    """How long a record is. `content_bytes` is the length of body, topic and properties together."""
+    assert content_bytes >= 0
+    return _HEADERS[host_flags(0, born_host, store_host)].size + LENGTHS_BYTES + content_bytes
+
+
 def encode_record(record: Record) -> bytes:
-    """The bytes of a record. Raises `UsageError` for a topic or properties that do not fit their length fields."""
+    """The bytes of a record. Raises `UsageError` for anything that does not fit its field."""
     topic = record.topic.encode()
     if len(topic) > TOPIC_BYTES_MAX:
         raise UsageError(f"the topic has {len(topic)} bytes, {TOPIC_BYTES_MAX} fit a record")
@@ -131,36 +183,139 @@ def encode_record(record: Record) -> bytes:
         raise UsageError(f"the properties have {len(record.properties)} bytes, {PROPERTIES_BYTES_MAX} fit a record")
     born, store = record.born_host, record.store_host
     sys_flag = host_flags(record.sys_flag, born, store)
-    header = HEADERS[born.is_ipv6, store.is_ipv6]
-    total = header.size + len(record.body) + 1 + len(topic) + 2 + len(record.properties)
-    return b"".join(
-        (
-            header.pack(
-                total,
-                RECORD_MAGIC,
-                body_crc(record.body),
-                record.queue_id,
-                record.flag,
-                record.queue_offset,
-                record.physical_offset,
-                sys_flag,
-                record.born_timestamp_ms,
-                born.ip,
-                born.port,
-                record.store_timestamp_ms,
-                store.ip,
-                store.port,
-                record.reconsume_times,
-                record.prepared_transaction_offset,
-                len(record.body),
-            ),
-            record.body,
-            bytes((len(topic),)),
-            topic,
-            len(record.properties).to_bytes(2, "big"),
-            record.properties,
+    try:
+        header = _HEADERS[sys_flag & _HOST_FLAGS].pack(
+            record_bytes(born, store, len(record.body) + len(topic) + len(record.properties)),
+            RECORD_MAGIC,
+            body_crc(record.body),
+            record.queue_id,
+            record.flag,
+            record.queue_offset,
+            record.physical_offset,
+            sys_flag,
+            record.born_timestamp_ms,
+            born.ip,
+            born.port,
+            record.store_timestamp_ms,
+            store.ip,
+            store.port,
+            record.reconsume_times,
+            record.prepared_transaction_offset,
+            len(record.body),
         )
-    )
+    except struct.error as reason:
+        raise UsageError(f"a number does not fit its field of a record: {reason}") from None
+    topic_length, properties_length = bytes((len(topic),)), len(record.properties).to_bytes(2, "big")
+    return b"".join((header, record.body, topic_length, topic, properties_length, record.properties))
+
+
+def encode_blank(size_bytes: int) -> bytes:
+    """The start of the blank record that fills the last `size_bytes` of a file."""
+    assert size_bytes >= BLANK_HEADER_BYTES
+    return _SIZE_AND_MAGIC.pack(size_bytes, BLANK_MAGIC)
+
+
+def read_size_and_magic(data: bytes | memoryview, start: int = 0) -> tuple[int, int]:
+    """What a record or a blank record starts with, unchecked. There must be `BLANK_HEADER_BYTES` of it."""
+    assert 0 <= start <= len(data) - BLANK_HEADER_BYTES
+    size_bytes, magic = _SIZE_AND_MAGIC.unpack_from(data, start)
+    return size_bytes, magic
+
+
+def is_record_at(data: bytes, position: int) -> bool:
+    """Whether `data` is as long as a record says that starts with it and stands at `position`. Its parts may be wrong:
+    what a queue unit names was checked when it was dispatched."""
+    if len(data) < RECORD_BYTES_MIN:
+        return False
+    size_bytes, magic, physical_offset = _PLACE.unpack_from(data)
+    return size_bytes == len(data) and is_record_magic(magic) and physical_offset == position
+
+
+def is_record_magic(magic: int) -> bool:
+    return magic in (RECORD_MAGIC, RECORD_MAGIC_V2)
+
+
+def read_header(
+    data: bytes | memoryview, start: int = 0, *, base: int = 0, error: type[DecodeError] = CorruptRecord
+) -> RecordHeader:
+    """The header of the record that starts at `start`. The rest of the record need not be there.
+
+    Errors name offsets counted from `base` plus the position in `data`. Their class is `error`: `CorruptRecord` for a
+    file, `WireError` for a response of a broker.
+    """
+    assert start >= 0
+    left = len(data) - start
+    if left < RECORD_BYTES_MIN:
+        raise error("total size", base + start, f"at least {RECORD_BYTES_MIN} bytes", f"{left} bytes left")
+    size_bytes, magic = _SIZE_AND_MAGIC.unpack_from(data, start)
+    if not is_record_magic(magic):
+        raise error("magic", base + start + 4, f"{RECORD_MAGIC:#010x}", f"{magic:#010x}")
+    (sys_flag,) = _SYS_FLAG.unpack_from(data, start + _SYS_FLAG_AT)
+    layout = _HEADERS[sys_flag & _HOST_FLAGS]
+    if size_bytes < layout.size + LENGTHS_BYTES:
+        raise error("total size", base + start, f"at least {layout.size + LENGTHS_BYTES}", size_bytes)
+    if left < layout.size:
+        raise error("total size", base + start, f"a header of {layout.size} bytes", f"{left} bytes left")
+    return RecordHeader._make(layout.unpack_from(data, start))
+
+
+def find_parts(
+    data: bytes | memoryview,
+    start: int,
+    header: RecordHeader,
+    *,
+    base: int = 0,
+    error: type[DecodeError] = CorruptRecord,
+) -> RecordParts:
+    """Where the parts of the record are whose header was read at `start`: every length is checked against the record,
+    the record against the data."""
+    if header.size_bytes > len(data) - start:
+        raise error("total size", base + start, f"{RECORD_BYTES_MIN} .. {len(data) - start}", header.size_bytes)
+    end = start + header.size_bytes
+    body_at = start + _HEADERS[header.sys_flag & _HOST_FLAGS].size
+    topic_length_bytes = 1 if header.magic == RECORD_MAGIC else 2
+    room = end - body_at - topic_length_bytes - 2
+    if not 0 <= header.body_bytes <= room:
+        raise error("body length", base + body_at - 4, f"0 .. {room}", header.body_bytes)
+    body_end = body_at + header.body_bytes
+    topic_at = body_end + topic_length_bytes
+    topic_bytes = int.from_bytes(data[body_end:topic_at], "big", signed=True)
+    if not 0 <= topic_bytes <= end - topic_at - 2:
+        raise error("topic length", base + body_end, f"0 .. {end - topic_at - 2}", topic_bytes)
+    topic_end = topic_at + topic_bytes
+    properties_at = topic_end + 2
+    properties_bytes = int.from_bytes(data[topic_end:properties_at], "big", signed=True)
+    if properties_bytes != end - properties_at:
+        raise error("properties length", base + topic_end, end - properties_at, properties_bytes)
+    assert start < body_at <= body_end < topic_at <= topic_end < properties_at <= end <= len(data)
+    return RecordParts(body_at, body_end, topic_at, topic_end, properties_at, end)
+
+
+def decode_topic(
+    data: bytes | memoryview, parts: RecordParts, *, base: int = 0, error: type[DecodeError] = CorruptRecord
+) -> str:
+    """The topic of a record."""
+    at, topic = parts.topic_at, data[parts.topic_at : parts.topic_end]
+    try:
+        return str(topic, "utf-8")
+    except UnicodeDecodeError as reason:
+        raise error("topic", base + at + reason.start, "UTF-8", f"byte {topic[reason.start]:#04x}") from None
+
+
+def check_body(
+    data: bytes | memoryview,
+    start: int,
+    header: RecordHeader,
+    parts: RecordParts,
+    *,
+    base: int = 0,
+    error: type[DecodeError] = CorruptRecord,
+) -> None:
+    """Raises `error` unless the body has the checksum that the header says."""
+    assert parts.body_end - parts.body_at == header.body_bytes
+    found = body_crc(data[parts.body_at : parts.body_end])
+    if found != header.body_crc:
+        raise error("body crc", base + start + 8, f"{found:#010x}", f"{header.body_crc:#010x}")
 
 
 def decode_record(
@@ -171,82 +326,26 @@ def decode_record(
     check_crc: bool = True,
     error: type[DecodeError] = CorruptRecord,
 ) -> Record:
-    """The record that begins at `start`. Errors name offsets counted from `base` plus the position in `data`.
-
-    Every length is checked against the record, the record against the data. `error` is `CorruptRecord` for a file and
-    `WireError` for a response of a broker.
-    """
-    view = memoryview(data)
-
-    def fail(field: str, at: int, expected: object, found: object) -> DecodeError:
-        return error(field, base + at, expected, found)
-
-    if len(view) - start < RECORD_BYTES_MIN:
-        raise fail("total size", start, f"at least {RECORD_BYTES_MIN} bytes", f"{len(view) - start} bytes left")
-    total, magic = struct.unpack_from(">iI", view, start)
-    if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2):
-        raise fail("magic", start + 4, f"{RECORD_MAGIC:#010x}", f"{magic:#010x}")
-    if not RECORD_BYTES_MIN <= total <= len(view) - start:
-        raise fail("total size", start, f"{RECORD_BYTES_MIN} .. {len(view) - start}", total)
-    end = start + total
-    (sys_flag,) = struct.unpack_from(">i", view, start + 36)
-    header = HEADERS[bool(sys_flag & SYS_FLAG_BORN_IPV6), bool(sys_flag & SYS_FLAG_STORE_IPV6)]
-    if start + header.size + 3 > end:
-        raise fail("total size", start, f"at least {header.size + 3}", total)
-    (
-        _,
-        _,
-        crc,
-        queue_id,
-        flag,
-        queue_offset,
-        physical_offset,
-        _,
-        born_timestamp,
-        born_ip,
-        born_port,
-        store_timestamp,
-        store_ip,
-        store_port,
-        reconsume_times,
-        prepared_offset,
-        body_length,
-    ) = header.unpack_from(view, start)
-    at = start + header.size
-    topic_length_bytes = 1 if magic == RECORD_MAGIC else 2
-    if not 0 <= body_length <= end - at - topic_length_bytes - 2:
-        raise fail("body length", at - 4, f"0 .. {end - at - topic_length_bytes - 2}", body_length)
-    body = bytes(view[at : at + body_length])
-    if check_crc and body_crc(body) != crc:
-        raise fail("body crc", start + 8, f"{body_crc(body):#010x}", f"{crc:#010x}")
-    at += body_length
-    topic_length = int.from_bytes(view[at : at + topic_length_bytes], "big", signed=True)
-    if not 0 <= topic_length <= end - at - topic_length_bytes - 2:
-        raise fail("topic length", at, f"0 .. {end - at - topic_length_bytes - 2}", topic_length)
-    at += topic_length_bytes
-    try:
-        topic = str(view[at : at + topic_length], "utf-8")
-    except UnicodeDecodeError as reason:
-        raise fail("topic", at + reason.start, "UTF-8", f"byte {view[at + reason.start]:#04x}") from None
-    at += topic_length
-    properties_length = int.from_bytes(view[at : at + 2], "big", signed=True)
-    if properties_length != end - at - 2:
-        raise fail("properties length", at, end - at - 2, properties_length)
+    """The record that starts at `start`, whole and checked. See `read_header` for `base` and `error`."""
+    header = read_header(data, start, base=base, error=error)
+    parts = find_parts(data, start, header, base=base, error=error)
+    if check_crc:
+        check_body(data, start, header, parts, base=base, error=error)
     return Record(
-        topic=topic,
-        queue_id=queue_id,
-        queue_offset=QueueOffset(queue_offset),
-        physical_offset=PhysicalOffset(physical_offset),
-        flag=flag,
-        sys_flag=sys_flag,
-        born_timestamp_ms=TimestampMs(born_timestamp),
-        born_host=HostAddress(born_ip, born_port),
-        store_timestamp_ms=TimestampMs(store_timestamp),
-        store_host=HostAddress(store_ip, store_port),
-        reconsume_times=reconsume_times,
-        prepared_transaction_offset=prepared_offset,
-        body=body,
-        properties=bytes(view[at + 2 : end]),
+        topic=decode_topic(data, parts, base=base, error=error),
+        queue_id=header.queue_id,
+        queue_offset=QueueOffset(header.queue_offset),
+        physical_offset=PhysicalOffset(header.physical_offset),
+        flag=header.flag,
+        sys_flag=header.sys_flag,
+        born_timestamp_ms=TimestampMs(header.born_timestamp_ms),
+        born_host=HostAddress(header.born_ip, header.born_port),
+        store_timestamp_ms=TimestampMs(header.store_timestamp_ms),
+        store_host=HostAddress(header.store_ip, header.store_port),
+        reconsume_times=header.reconsume_times,
+        prepared_transaction_offset=header.prepared_transaction_offset,
+        body=bytes(data[parts.body_at : parts.body_end]),
+        properties=bytes(data[parts.properties_at : parts.end]),
     )
 
 
@@ -255,7 +354,7 @@ def decode_records(data: bytes, *, check_crc: bool = True) -> Iterator[Record]:
     at = 0
     while at < len(data):
         yield decode_record(data, at, check_crc=check_crc, error=WireError)
-        at += int.from_bytes(data[at : at + 4], "big")
+        at += read_size_and_magic(data, at)[0]
 
 
 # --- properties ---------------------------------------------------------------------------------------------------
@@ -330,8 +429,7 @@ def parse_message_id(text: str) -> tuple[HostAddress, PhysicalOffset]:
 _BATCHED = struct.Struct(">iiiii")
 
 
-@dataclass(frozen=True, slots=True)
-class BatchedMessage:
+class BatchedMessage(NamedTuple):
     """One message inside the body of a batch send.
 
     offset  size  type  field            valid

@@ -15,18 +15,24 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
-from refmq.broker.config import BrokerConfig
 from refmq.errors import DiskError
-from refmq.net.broker import BrokerNode
+from refmq.model.broker_config import BrokerConfig
+from refmq.model.disk import Disk
+from refmq.net.broker_node import BrokerNode
+from refmq.net.engines import EngineChoice, EngineSurroundings, open_engine
 from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import stop_on_signals
+from refmq.plane.engine import Engine
 from refmq.sim.disk import Fault
 from refmq.sim.world import Node, World
 from refmq.store.config import StoreConfig
-from refmq.store.store import ReferenceStore
+
+OpenEngine: TypeAlias = Callable[[Disk, StoreConfig, EngineSurroundings], Engine]
 
 NAMESERVER_PORT: Final = 9876
 BROKER_PORT: Final = 10911
@@ -45,8 +51,11 @@ class Cluster:
         brokers: int = 1,
         config: BrokerConfig | None = None,
         store_config: StoreConfig | None = None,
+        engine: OpenEngine = partial(open_engine, EngineChoice.REFERENCE),  # noqa: B008 - it is a constant
     ) -> None:
+        """`engine` opens the engine of every broker."""
         self.world = world
+        self._open_engine = engine
         self.config = config or BrokerConfig()
         self.store_config = store_config or StoreConfig()
         self.serving: dict[str, BrokerNode] = {}
@@ -99,15 +108,9 @@ class Cluster:
             listen_port=BROKER_PORT,
             namesrv_addr=";".join(self.nameserver_addresses),
         )
-        store = ReferenceStore(node.disk, self.store_config, emit=node.recorder.record)
-        broker = BrokerNode(
-            config,
-            self.store_config,
-            node.disk,
-            store,
-            recorder=node.recorder,
-            seed=node.process.entropy.getrandbits(63),
-        )
+        seed = node.process.entropy.getrandbits(63)
+        engine = self._open_engine(node.disk, self.store_config, EngineSurroundings(recorder=node.recorder, seed=seed))
+        broker = BrokerNode(config, self.store_config, node.disk, engine, recorder=node.recorder, seed=seed)
         node.process.on_death.append(lambda: self._gone(node.name))
         try:
             await self._serve(node, broker)

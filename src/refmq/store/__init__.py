@@ -1,22 +1,23 @@
 """Bytes on disk and the values they stand for, and the steps of the store: append, dispatch, flush, read, recover.
 
-Pure: everything goes through a `Disk` (refmq.model.disk), time is an argument. `api` is what other packages use.
+Pure: everything goes through a `Disk` (refmq.model.disk), time is an argument. Other packages use `api` and `values`.
 """
 
 from __future__ import annotations
 
-from refmq.store.api import (
+from refmq.store.api import MessageStore, StoreClockwork, StoreReader, StoreWriter
+from refmq.store.config import FlushMode, OnDamage, StoreConfig
+from refmq.store.store import ReferenceStore
+from refmq.store.values import (
+    AppendPlan,
     BatchToStore,
     Boundary,
     Dispatched,
-    ExtTest,
     GetResult,
     GetStatus,
     LogPiece,
-    MatchAll,
-    MessageFilter,
-    MessageStore,
     MessageToStore,
+    Place,
     PutResult,
     PutStatus,
     QueryResult,
@@ -24,23 +25,20 @@ from refmq.store.api import (
     QueueUnit,
     RecoveryReport,
 )
-from refmq.store.config import FlushMode, OnDamage, StoreConfig
-from refmq.store.store import ReferenceStore
 
 __all__ = [
+    "AppendPlan",
     "BatchToStore",
     "Boundary",
     "Dispatched",
-    "ExtTest",
     "FlushMode",
     "GetResult",
     "GetStatus",
     "LogPiece",
-    "MatchAll",
-    "MessageFilter",
     "MessageStore",
     "MessageToStore",
     "OnDamage",
+    "Place",
     "PutResult",
     "PutStatus",
     "QueryResult",
@@ -48,5 +46,8 @@ __all__ = [
     "QueueUnit",
     "RecoveryReport",
     "ReferenceStore",
+    "StoreClockwork",
     "StoreConfig",
+    "StoreReader",
+    "StoreWriter",
 ]

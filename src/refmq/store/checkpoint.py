@@ -1,25 +1,25 @@
-"""The checkpoint: up to where log, queues and index were durable the last time somebody wrote it down.
+"""The checkpoint: how far log, queues and index were durable when it was written.
 
     offset  size  type  field            meaning
     0       8     i64   log ms           store time of the newest durable record (physicMsgTimestamp)
     8       8     i64   queue ms         ... of the newest record whose queue unit is durable (logicsMsgTimestamp)
     16      8     i64   index ms         ... of the newest record whose index entries are durable (indexMsgTimestamp)
     24      40    -     zero             (5.x keeps two offsets at 24 and 32)
-    64      8     8s    magic            "refmqCP1"; from here on the block is ours, Java does not look at it
+    64      8     8s    magic            "refmqCP1"; from here on the block is ours, Java ignores it
     72      24    3xi64 the three stamps again
     96      8     i64   log to           physical offset up to which the log is durable
     104     8     i64   queues to        ... up to which every record has its durable queue unit
     112     8     i64   index to         ... up to which every record has its durable index entries
     120     8     i64   queue sum        sum of the ends of all queues at that moment, in units
     128     8     i64   index last       physical offset of the newest index entry below `index to`; -1 without one
-    136     8     i64   index file       name of the file that has this entry, which is a number; 0 without one
+    136     8     i64   index file       the number that is the name of this entry's file; 0 without one
     144     8     i64   index count      entries in this file at that moment
-    152     8     i64   is clean         1: written by a clean stop, nothing was changed since
+    152     8     i64   is clean         1: written by a clean stop, and nothing has changed since
     160     4     u32   crc              CRC-32 of bytes 64 .. 160
     164     3932  -     zero
 
-Java's recovery believes the three stamps. Ours believes the block, if it is whole and its copy of the stamps is
-what stands in front: otherwise Java has written since, or somebody else, and the whole log is scanned.
+Java's recovery goes by the three stamps. Ours goes by the block, if it is whole and its copy of the stamps equals those
+at the front; otherwise Java or somebody else has written since, and the whole log is scanned.
 
 The file is replaced by rename, so a crash leaves the old one or the new one. (StoreCheckpoint, 4.9.8.)
 """
@@ -52,7 +52,7 @@ assert _CRC_AT == 160
 
 @dataclass(frozen=True, slots=True)
 class Durable:
-    """Our own block: offsets instead of times."""
+    """Our own block: offsets rather than times."""
 
     log_to: PhysicalOffset
     queues_to: PhysicalOffset
@@ -64,7 +64,7 @@ class Durable:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What the file says. `durable` is None when the block is missing, torn or older than the stamps."""
+    """What the file says. `durable` is None if the block is missing, torn or older than the stamps."""
 
     log_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - a NewType is no call
     queue_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - the same
@@ -73,7 +73,7 @@ class Checkpoint:
 
     @property
     def start_before_ms(self) -> TimestampMs:
-        """Java's rule: recovery begins in the newest file whose first record is not newer than this."""
+        """Java's rule: recovery starts in the newest file whose first record is not newer than this."""
         return TimestampMs(max(0, min(self.log_ms, self.queue_ms) - SLACK_MS))
 
 
@@ -102,7 +102,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def decode_checkpoint(data: bytes) -> Checkpoint:
-    """Any bytes are a checkpoint: what is missing is zero, as for Java."""
+    """Any bytes are a checkpoint: what is missing counts as zero, as it does for Java."""
     data = data.ljust(CHECKPOINT_BYTES, b"\0")
     log_ms, queue_ms, index_ms = _STAMPS.unpack_from(data)
     magic, *numbers = _BLOCK.unpack_from(data, _BLOCK_AT)

@@ -1,15 +1,15 @@
-"""ExpireFile: what is old goes, oldest first; and what happens when the disk fills up.
+"""ExpireFile: old files go, oldest first; and what happens when the disk fills up.
 
-    used space (log disk; then queue disk)     what happens
+    used space (the fuller of both disks)      what happens
     above 90 %                                 puts are refused; files go whatever their age
     above 85 %                                 files go whatever their age (if `clean_forcibly`)
     above 75 %                                 expired files go at any hour
-    below                                      expired files go in the hours of `delete_when`, or when asked to
+    below                                      expired files go in the hours of `delete_when`, or on request
 
-A file is expired when it was not written for `file_reserved_ms`. Never the last file, never one that is not dispatched
-and durable, queue units and all, at most 10 in one run, and none behind one that stays: what is left of the log is
-always one piece. Every removal is durable before the next one. (CleanCommitLogService, CleanConsumeQueueService of
-4.9.8.)
+A file has expired when it was not written to for `file_reserved_ms`. The last file never goes, nor one whose records
+are not all durable together with their queue units; at most 10 go in one run; and none goes whose predecessor stays, so
+that what is left of the log is always one piece. Every removal is durable before the next one. (CleanCommitLogService,
+CleanConsumeQueueService of 4.9.8.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from refmq.store.parts import Parts
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """What the fill level of the disk asks for."""
+    """What the fill level of the disk calls for."""
 
     is_full: bool = False
     remove_any: bool = False
@@ -37,7 +37,7 @@ class Pressure:
 
 
 def used_percent(usage: DiskUsage) -> int:
-    """Used space in whole percent, rounded up, as Java computes it."""
+    """Used space in whole percent, rounded up, as Java computes it; -1 if the disk does not say."""
     if usage.total_bytes <= 0:
         return -1
     return -(-(usage.total_bytes - usage.free_bytes) * 100 // usage.total_bytes)
@@ -53,7 +53,7 @@ def pressure_of(config: StoreConfig, usage: DiskUsage) -> Pressure:
 
 
 def disk_pressure(parts: Parts) -> Pressure:
-    """The disk of the log, or that of the queues if it is worse."""
+    """The pressure on the disk of the log or on that of the queues, whichever is worse."""
     pressures = []
     for directory in (LOG_DIRECTORY, QUEUE_DIRECTORY):
         try:
@@ -68,7 +68,8 @@ def disk_pressure(parts: Parts) -> Pressure:
 
 
 async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int | None, pressure: Pressure) -> int:
-    """Removes what may go from log, queues and index. Says how many files of the log went."""
+    """Removes what may go from log, queues and index. Returns how many files of the log went."""
+    assert local_hour is None or 0 <= local_hour <= 23
     due = local_hour is None or local_hour in parts.config.delete_when or pressure.remove_expired or pressure.remove_any
     removed = 0
     while due and removed < parts.config.delete_files_max and _first_may_go(parts, now_ms, pressure):
@@ -76,7 +77,7 @@ async def expire_files(parts: Parts, now_ms: TimestampMs, local_hour: int | None
         removed += 1
     if removed:
         # Not before the removals are durable: a file that a power loss brings back needs its units. Until then the
-        # queues know by themselves that they begin later (`ConsumeQueue.min_at`).
+        # queues work out for themselves that they start later (`ConsumeQueue.min_at`).
         await follow_log_min(parts)
     return removed
 
@@ -85,7 +86,7 @@ def _first_may_go(parts: Parts, now_ms: TimestampMs, pressure: Pressure) -> bool
     files = parts.log.files
     if len(files.bases) < 2:
         return False
-    # A unit of a record that is gone cannot be built again, and it says at which offset its queue goes on.
+    # A unit of a record that is gone cannot be rebuilt, and it says at which offset its queue continues.
     if files.bases[0] + files.file_bytes > parts.checkpointed_to:
         return False
     return pressure.remove_any or now_ms >= files.modified_ms(files.bases[0]) + parts.config.file_reserved_ms
@@ -94,6 +95,7 @@ def _first_may_go(parts: Parts, now_ms: TimestampMs, pressure: Pressure) -> bool
 async def expire_file(parts: Parts) -> None:
     """Removes the oldest file of the log."""
     files = parts.log.files
+    assert len(files.bases) > 1, "the last file stays"
     base = files.bases[0]
     files.remove(base)
     await parts.names.flush(LOG_DIRECTORY)
@@ -106,7 +108,7 @@ async def follow_log_min(parts: Parts) -> None:
     log_min: PhysicalOffset = parts.log.log_min
     queues = tuple(parts.queues.values())
     for queue in queues:
-        queue.min_at(log_min)  # first, because nothing of it can fail
+        queue.min_at(log_min)  # first, because this cannot fail
     for queue in queues:
         while queue.remove_expired_file(log_min, parts.checkpointed_to):
             await parts.names.flush(queue.files.directory)

@@ -1,7 +1,7 @@
-"""The settings of a store. Java's name of each (`MessageStoreConfig`, 4.9.8) stands behind it.
+"""The settings of a store. Java's name for each (`MessageStoreConfig`, 4.9.8) is in the comment after it.
 
-The settings at the end are switches: each turns one of our corrections off and behaves as 4.9.8 does. They are
-described in docs/reference/store-differences.md.
+The settings at the end are switches: each turns off one of our corrections and makes the store behave as 4.9.8 does.
+They are described in docs/reference/store-differences.md.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from refmq.errors import UsageError
 MIB: Final = 1024 * 1024
 
 QUEUE_UNIT_BYTES: Final = 20
+
+PIECE_BYTES_DEFAULT: Final = 64 * 1024
 
 FILE_BYTES_MAX: Final = 2**31 - 1
 """Java addresses inside a file with signed 32-bit numbers."""
@@ -32,17 +34,17 @@ class FlushMode(StrEnum):
 
 
 class OnDamage(StrEnum):
-    """What a start does with a record that is damaged although it was durable, with good ones behind it."""
+    """What a start does about a damaged record that was durable and has good ones after it."""
 
     REFUSE = "refuse"
     """Nothing is changed; the error names the place."""
     CUT = "cut"
-    """As 4.9.8: the log ends there, and everything behind is lost."""
+    """As 4.9.8 does: the log ends there, and everything after it is lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
-    """Everything that can be set. The defaults are Java's."""
+    """Everything that can be configured. The defaults are Java's."""
 
     # --- files -------------------------------------------------------------------------------------------------
     log_file_bytes: int = 1024 * MIB  # mappedFileSizeCommitLog
@@ -53,11 +55,16 @@ class StoreConfig:
     index_slots: int = 5_000_000  # maxHashSlotNum
     index_entries: int = 20_000_000  # maxIndexNum
     page_bytes: int = 4096
-    """What a disk writes as one piece: recovery looks for pages that were lost. A power of two."""
+    """What a disk writes in one piece: recovery looks for lost pages. A power of two."""
+    piece_bytes: int = PIECE_BYTES_DEFAULT
+    """How much of a file is read, zeroed or filled at once where the whole would not fit memory. Only speed depends on
+    it; a record that is larger is read alone."""
 
     # --- limits ------------------------------------------------------------------------------------------------
     message_bytes_max: int = 4 * MIB  # maxMessageSize
     query_count_max: int = 64  # maxMsgsNumBatch
+    read_units_min: int = 800  # maxFilterMessageCount, a constant in Java: 16,000 bytes
+    """How many units one read looks at, if it asks for fewer messages: a filter may pass over that many."""
     memory_transfer_bytes_max: int = 256 * 1024  # maxTransferBytesOnMessageInMemory
     memory_transfer_count_max: int = 32  # maxTransferCountOnMessageInMemory
     disk_transfer_bytes_max: int = 64 * 1024  # maxTransferBytesOnMessageInDisk
@@ -67,6 +74,8 @@ class StoreConfig:
 
     # --- flush -------------------------------------------------------------------------------------------------
     flush_mode: FlushMode = FlushMode.ASYNC  # flushDiskType
+    flush_page_bytes: int = 4096  # MappedFile.OS_PAGE_SIZE
+    """The page of the rules that flush by full pages."""
     log_flush_interval_ms: int = 500  # flushIntervalCommitLog
     log_flush_pages: int = 4  # flushCommitLogLeastPages
     log_flush_thorough_ms: int = 10_000  # flushCommitLogThoroughInterval
@@ -99,9 +108,9 @@ class StoreConfig:
     dispatch_unflushed: bool = False
     ignore_flush_failure: bool = False
     keep_clock_steps: bool = False
-    """Store times follow the clock even when it is set back; ours never go back."""
+    """Store times follow the clock even if it is set back; ours never go back."""
     rebuild_index: bool = True
-    """After an unclean stop scan as much of the log as it takes to have every key in the index again."""
+    """After an unclean stop, scan as much of the log as it takes to have every key in the index again."""
     check_crc: bool = True  # checkCRCOnRecover
 
     def __post_init__(self) -> None:
@@ -113,6 +122,9 @@ class StoreConfig:
         too_large = "index_slots and index_entries make an index file of more than 2^31-1 bytes"
         _require(self.index_file_bytes <= FILE_BYTES_MAX, too_large)
         _require(self.page_bytes > 0 and self.page_bytes & self.page_bytes - 1 == 0, "page_bytes must be a power of 2")
+        _require(self.piece_bytes >= QUEUE_UNIT_BYTES, f"piece_bytes must be at least {QUEUE_UNIT_BYTES}")
+        _require(self.flush_page_bytes >= 1, "flush_page_bytes must be at least 1")
+        _require(self.read_units_min >= 1, "read_units_min must be at least 1")
         _require(self.message_bytes_max >= 10, "message_bytes_max must be at least 10")
         if self.queue_file_bytes % QUEUE_UNIT_BYTES:
             rounded = -(-self.queue_file_bytes // QUEUE_UNIT_BYTES) * QUEUE_UNIT_BYTES  # up, as Java does
@@ -124,7 +136,7 @@ class StoreConfig:
 
     @property
     def uses_transient_pool(self) -> bool:
-        """The pool keeps appended bytes in memory until they are committed; it makes no sense with sync flush."""
+        """The pool keeps appended bytes in memory until they are committed. It makes no sense with sync flush."""
         return self.transient_pool and self.flush_mode is FlushMode.ASYNC and not self.is_slave
 
 

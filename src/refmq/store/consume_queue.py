@@ -8,8 +8,8 @@ Unit number q stands at byte 20 * q of the queue's file sequence (`consumequeue/
     12      8     i64   tags code        hash of the tags; time of delivery in a delay queue; highest bit set and
                                          below -2^31 - 1 an address in the queue's extension file
 
-A zero unit is the end of the data. A blank unit (0, 0x7FFFFFFF, 0) fills a place whose message is not in the log any
-more: a queue that is rebuilt may begin at any message. Physical offsets grow along a queue. (ConsumeQueue, 4.9.8.)
+A zero unit is the end of the data. A blank unit (0, 0x7FFFFFFF, 0) fills a place whose message is no longer in the
+log: a queue that is rebuilt may start at any message. Physical offsets grow along a queue. (ConsumeQueue, 4.9.8.)
 """
 
 from __future__ import annotations
@@ -33,12 +33,6 @@ SIZE_BYTES: Final = 4
 BLANK_SIZE: Final = 0x7FFF_FFFF
 BLANK_UNIT: Final = UNIT.pack(0, BLANK_SIZE, 0)
 
-READ_UNITS: Final = 3276
-"""Units read at once when a queue is scanned: 64 KiB."""
-
-FILL_UNITS: Final = 50_000
-"""Blank units written at once: 1 MB."""
-
 
 def is_storable_topic(topic: str) -> bool:
     """Whether a topic can be the name of a directory. The broker's rule is stricter; this one protects the disk."""
@@ -46,28 +40,33 @@ def is_storable_topic(topic: str) -> bool:
 
 
 class ConsumeQueue:
-    """One queue. `end` is its max offset; what is before `min_offset` is not readable any more."""
+    """One queue. `end` is its max offset; what is before `min_offset` can no longer be read."""
 
     def __init__(self, disk: Disk, names: DirectoryNames, topic: str, queue_id: int, config: StoreConfig) -> None:
+        assert is_storable_topic(topic)
+        assert queue_id >= 0
         self.topic = topic
         self.queue_id = queue_id
         directory = f"{QUEUE_DIRECTORY}/{topic}/{queue_id}"
-        self.files = FileSequence(disk, names, directory, config.queue_file_bytes, reserve=False)
+        self.files = FileSequence(
+            disk, names, directory, config.queue_file_bytes, reserve=False, piece_bytes=config.piece_bytes
+        )
+        self._units_at_once = config.piece_bytes // QUEUE_UNIT_BYTES
         self.ext = ConsumeQueueExt(disk, names, topic, queue_id, config) if config.ext_enabled else None
         self.min_offset = QueueOffset(0)
         self._log_min = PhysicalOffset(0)
-        """The begin of the log for which `min_offset` was corrected."""
+        """The start of the log for which `min_offset` was last corrected."""
         self.last_physical_end = -1
         """Where the record of the last unit ends; -1 without one."""
         self.dispatched_end = QueueOffset(0)
-        """`end`, but without the unit of a record that is not wholly dispatched: its keys may have found no room."""
+        """`end`, but without the unit of a record whose dispatch is unfinished, because its keys found no room."""
 
     @property
     def end(self) -> QueueOffset:
         return QueueOffset(self.files.wrote // QUEUE_UNIT_BYTES)
 
     def min_at(self, log_min: PhysicalOffset) -> QueueOffset:
-        """The first readable message of a log that begins there. Looked for again only when the log has lost a file."""
+        """The first readable message if the log starts there. It is searched for only when the log has lost a file."""
         if log_min > self._log_min:
             self.correct_min_offset(log_min)
         return self.min_offset
@@ -90,6 +89,7 @@ class ConsumeQueue:
 
     def read_units(self, queue_offset: int, count_max: int) -> bytes:
         """The units from `queue_offset` on, as far as they are in the same file."""
+        assert count_max >= 0
         if not self.first <= queue_offset < self.end:
             return b""
         at = queue_offset * QUEUE_UNIT_BYTES
@@ -97,7 +97,7 @@ class ConsumeQueue:
         return self.files.read(at, min(count_max * QUEUE_UNIT_BYTES, file_end - at, self.files.wrote - at))
 
     def resolve(self, tags_code: int) -> tuple[int | None, ExtUnit | None]:
-        """The tags code behind a unit's field; None for an address that leads nowhere."""
+        """The tags code that a unit's field stands for; None for an address that leads nowhere."""
         if not is_ext_address(tags_code):
             return tags_code, None
         unit = self.ext.get(tags_code) if self.ext is not None else None
@@ -111,11 +111,13 @@ class ConsumeQueue:
         """Gives a record its unit; False when it had it already.
 
         A different unit in that place belonged to a record that is gone: the log lost its tail and the offset was given
-        again, or the topic was deleted and begins anew. The later record owns the offset; what is behind goes.
+        again, or the topic was deleted and started afresh. The later record owns the offset; what follows it goes.
         """
+        assert queue_offset >= 0
+        assert 0 < size < BLANK_SIZE
         end = self.files.wrote // QUEUE_UNIT_BYTES
         if queue_offset < self.first and physical_offset >= self.last_physical_end:
-            # The topic was deleted and began anew, and of the old one only later units are left.
+            # The topic was deleted and started afresh, and only later units of the old one are left.
             self.remove()
             end = 0
         if queue_offset < end:
@@ -130,6 +132,7 @@ class ConsumeQueue:
             tags_code = self.ext.put(tags_code, store_ms, bitmap or b"")
         self.files.append(UNIT.pack(physical_offset, size, tags_code))
         self.last_physical_end = physical_offset + size
+        assert self.end == queue_offset + 1
         return True
 
     def _is_same(self, queue_offset: int, physical_offset: int, size: int, tags_code: int, store_ms: int) -> bool:
@@ -143,19 +146,21 @@ class ConsumeQueue:
         return ext_unit is not None and (ext_unit.tags_code, ext_unit.store_ms) == (tags_code, store_ms)
 
     def _fill_blank(self, queue_offset: int) -> None:
-        """Blank units up to `queue_offset`: from the begin of its file in an empty queue, from the end otherwise."""
+        """Writes blank units up to `queue_offset`: from the start of its file in an empty queue, else from the end."""
         if not self.files.bases:
             self.files.add_file(self.files.base_of(queue_offset * QUEUE_UNIT_BYTES))
+        assert self.end <= queue_offset
         while self.end < queue_offset:
             if not self.files.room:
                 self.files.add_file(self.files.limit)
-            count = min(queue_offset - self.end, self.files.room // QUEUE_UNIT_BYTES, FILL_UNITS)
+            count = min(queue_offset - self.end, self.files.room // QUEUE_UNIT_BYTES, self._units_at_once)
             self.files.append(BLANK_UNIT * count)
         if not self.min_offset:
             self.min_offset = QueueOffset(queue_offset)
 
     def truncate(self, queue_offset: int) -> int:
-        """Ends the queue before `queue_offset` and zeroes what was behind."""
+        """Ends the queue before `queue_offset` and zeroes the rest."""
+        assert queue_offset <= self.end
         cut = self.files.truncate(max(queue_offset * QUEUE_UNIT_BYTES, self.files.begin))
         self.min_offset = QueueOffset(min(self.min_offset, self.end))
         self.dispatched_end = QueueOffset(min(self.dispatched_end, self.end))
@@ -171,9 +176,9 @@ class ConsumeQueue:
 
     def find_end(self, durable_to: int) -> int:
         """Where the sound part of the queue ends: before the first unit that is not valid, does not grow, or belongs to
-        a record at or behind `durable_to`. Those were not known to be durable, and dispatching writes them again.
+        a record at or past `durable_to`. Those were not known to be durable, and dispatching writes them again.
 
-        Looked for from the newest file that begins with a unit below `durable_to`. Blank units count when a real one
+        The search starts in the newest file whose first unit is below `durable_to`. Blank units count if a real one
         follows. Nothing is changed; `end_at` does that.
         """
         self.last_physical_end = -1
@@ -183,9 +188,10 @@ class ConsumeQueue:
         start = next((base for base in reversed(usable[1:]) if self._begins_below(base, durable_to)), usable[0])
         end = start // QUEUE_UNIT_BYTES
         previous = -1
+        piece_bytes = self._units_at_once * QUEUE_UNIT_BYTES
         for base in usable[usable.index(start) :]:
-            for at in range(base, base + self.files.file_bytes, READ_UNITS * QUEUE_UNIT_BYTES):
-                length = min(READ_UNITS * QUEUE_UNIT_BYTES, base + self.files.file_bytes - at)
+            for at in range(base, base + self.files.file_bytes, piece_bytes):
+                length = min(piece_bytes, base + self.files.file_bytes - at)
                 number = at // QUEUE_UNIT_BYTES
                 for physical_offset, size, _ in UNIT.iter_unpack(self.files.read(at, length)):
                     number += 1
@@ -214,7 +220,7 @@ class ConsumeQueue:
         return bool(0 < size < BLANK_SIZE and 0 <= physical_offset < durable_to)
 
     def end_at(self, queue_offset: int) -> int:
-        """Recovery decided where the queue ends: what is behind is zeroed and later files go. Says how much went."""
+        """Recovery decided where the queue ends: the rest is zeroed and later files go. Returns how many bytes went."""
         if self.last_physical_end < 0:
             cut = len(self.files.bases) * self.files.file_bytes
             self.remove()
@@ -222,7 +228,7 @@ class ConsumeQueue:
         cut = self._void_unit(queue_offset * QUEUE_UNIT_BYTES)
         cut += self.files.truncate(queue_offset * QUEUE_UNIT_BYTES)
         if self.files.remove_unused_last():
-            cut += self.files.file_bytes  # 4.9.8 takes the zeros at the begin of such a file for a unit
+            cut += self.files.file_bytes  # 4.9.8 takes the zeros at the start of such a file for a unit
         self.files.flushed = self.files.wrote
         self.dispatched_end = self.end
         if self.ext is not None:
@@ -230,8 +236,8 @@ class ConsumeQueue:
         return cut
 
     def _void_unit(self, position: int) -> int:
-        """Takes the size of the first unit that goes, before the rest. A crash may zero half of it: the offset would be
-        that of an older record, and the unit would count again."""
+        """Zeroes the size field of the first unit that goes, before the rest. A crash may zero half of a unit: its
+        offset would be that of an older record, and the unit would count again."""
         base = self.files.base_of(position)
         if base not in self._usable_bases() or not any(self.files.read(position + SIZE_AT, SIZE_BYTES)):
             return 0
@@ -239,15 +245,15 @@ class ConsumeQueue:
         return SIZE_BYTES
 
     def has_ext_of(self, end: int, log_min: PhysicalOffset) -> bool:
-        """Whether the extension reaches as far as the units before `end` whose records are there: of a deleted queue a
-        power loss may bring back one without the other."""
+        """Whether the extension reaches as far as the units before `end` whose records are there: a power loss may
+        bring back one of the two for a deleted queue without the other."""
         if self.ext is None:
             return True
         address, physical_offset = self._last_ext_address(end)
         return physical_offset < log_min or self.ext.is_at(address)
 
     def _last_ext_address(self, end: int) -> tuple[int, int]:
-        """The address that the last of the units before `end` has that has one, and its record; (0, -1) without."""
+        """The address in the last unit before `end` that has one, and its physical offset; (0, -1) if none has."""
         for queue_offset in range(end - 1, self.first - 1, -1):
             unit = self.files.read(queue_offset * QUEUE_UNIT_BYTES, UNIT.size)
             physical_offset, _, tags_code = UNIT.unpack(unit)
@@ -256,7 +262,7 @@ class ConsumeQueue:
         return 0, -1
 
     def correct_min_offset(self, log_min: PhysicalOffset) -> None:
-        """The first unit whose record is still in the log; the end of the queue when none is."""
+        """Moves `min_offset` to the first unit whose record is still in the log; to the end of the queue if none is."""
         low, high = int(max(self.first, min(self.min_offset, self.end))), int(self.end)
         if self.min_offset > high:
             low = self.first
@@ -267,15 +273,16 @@ class ConsumeQueue:
                 high = middle
             else:
                 low = middle + 1
+        assert self.first <= low <= max(self.first, self.end)
         self.min_offset = QueueOffset(low)
         self._log_min = log_min
 
     # --- files -----------------------------------------------------------------------------------------------------
 
     def remove_expired_file(self, log_min: PhysicalOffset, checkpointed_to: PhysicalOffset) -> bool:
-        """Removes the oldest file if all its records are gone; never the last one, nor the one with the newest unit
-        that a start will find: only a unit says at which offset the queue goes on. It finds those whose records the
-        checkpoint covers."""
+        """Removes the oldest file if all its records are gone. Never the last file, nor the one with the newest unit
+        that a start would find (one whose record the checkpoint covers): only a unit says at which offset the queue
+        continues."""
         following = self.files.bases[0] + self.files.file_bytes if self.files.bases else 0
         if len(self.files.bases) < 2 or self.files.flushed <= following:
             return False
@@ -313,15 +320,16 @@ class ConsumeQueue:
         return self.files.wrote // page_bytes - self.files.flushed // page_bytes
 
     async def flush_files(self) -> None:
-        """Makes the last files durable as a whole: also what was zeroed behind the end."""
+        """Makes the last files durable as a whole, including what was zeroed past the end."""
         for files in (self.ext.files, self.files) if self.ext is not None else (self.files,):
             if files.bases:
                 await files.flush_last_file()
 
     async def flush(self) -> QueueOffset:
-        """Makes the queue durable as far as it is written now; its extension first, which the units point to."""
+        """Makes the queue durable as far as it is written now: first the extension, because the units point to it."""
         target = self.files.wrote
         if self.ext is not None:
             await self.ext.flush()
-        await self.files.flush(target)
+        # The queue may have been cut while that waited: what is written there later is not covered by this flush.
+        await self.files.flush(min(target, self.files.wrote))
         return QueueOffset(self.files.flushed // QUEUE_UNIT_BYTES)

@@ -1,6 +1,6 @@
-"""The extension of a consume queue: what a filter by expression wants to know of a message before its record is read.
+"""The extension of a consume queue: what a filter by expression wants to know about a message before reading it.
 
-Units of different size, one behind the other, in `consumequeue_ext/<topic>/<queue id>/`:
+Units of different sizes, one after the other, in `consumequeue_ext/<topic>/<queue id>/`:
 
     offset  size  type  field         valid
     0       2     i16   size          20 + bitmap bytes, 20 .. 32767; -1: the file ends here
@@ -10,7 +10,7 @@ Units of different size, one behind the other, in `consumequeue_ext/<topic>/<que
     20      n           bitmap        one bit set for each expression that the message satisfies
 
 At least 4 bytes of every file stay unused. A queue unit holds the unit's offset with the highest bit set.
-A hash never looks like that: it is not below -2^31. (ConsumeQueueExt, 4.9.8.)
+A hash never looks like that: it is never below -2^31. (ConsumeQueueExt, 4.9.8.)
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ADDRESS_MAX: Final = -(2**31) - 1
 HEAD_BYTES: Final = 20
 UNIT_BYTES_MAX: Final = 32767
 END_BYTES: Final = 4
-"""Kept free in every file; its end mark has 2 bytes."""
+"""Kept free in every file. The end mark takes 2 of them."""
 END_MARK: Final = b"\xff\xff"
 
 _HEAD = struct.Struct(">hqqh")
@@ -62,13 +62,15 @@ class ConsumeQueueExt:
 
     def __init__(self, disk: Disk, names: DirectoryNames, topic: str, queue_id: int, config: StoreConfig) -> None:
         directory = f"{EXT_DIRECTORY}/{topic}/{queue_id}"
-        self.files = FileSequence(disk, names, directory, config.ext_file_bytes, reserve=False)
+        self.files = FileSequence(
+            disk, names, directory, config.ext_file_bytes, reserve=False, piece_bytes=config.piece_bytes
+        )
 
     def load(self) -> None:
         self.files.load()
 
     def put(self, tags_code: int, store_ms: int, bitmap: bytes) -> int:
-        """Writes a unit and returns its address; the plain tags code if it fits no file."""
+        """Writes a unit and returns its address; the plain tags code if the unit is too large for any file."""
         data = encode_ext_unit(ExtUnit(tags_code, TimestampMs(store_ms), bitmap))
         if len(data) + END_BYTES > self.files.file_bytes:
             return tags_code
@@ -80,15 +82,16 @@ class ConsumeQueueExt:
             self.files.add_file(self.files.limit)
         address = self.files.wrote + ADDRESS_BASE
         self.files.append(data)
+        assert is_ext_address(address)
         return address
 
     def get(self, address: int) -> ExtUnit | None:
-        """The unit at an address; None when nothing valid is there."""
+        """The unit at an address; None if nothing valid is there."""
         assert is_ext_address(address)
         return self._unit_at(address - ADDRESS_BASE, self.files.wrote)
 
     def is_at(self, address: int) -> bool:
-        """Whether a whole unit stands at an address; before recovery has found the end."""
+        """Whether there is a whole unit at an address. For recovery, which has not found the end yet."""
         position = address - ADDRESS_BASE
         is_there = self.files.holds(position) and self.files.file(self.files.base_of(position)).size_bytes > 0
         return is_there and self._unit_at(position, self.files.limit) is not None
@@ -104,10 +107,10 @@ class ConsumeQueueExt:
         return ExtUnit(tags_code, TimestampMs(store_ms), bitmap)
 
     def recover(self, last_address: int) -> int:
-        """Ends the extension behind the unit that the queue's last unit points to; 0 means that none does.
+        """Ends the extension after the unit that the queue's last unit points to; 0 means that none does.
 
-        Begins it anew when that unit is not there: it has expired with its message (a queue of which more is missing is
-        built again), and whatever else is there belongs to units that are gone as well. Says how much went.
+        Starts it afresh if that unit is not there: it has expired with its message (if more is missing, the queue is
+        rebuilt anyway), and whatever else is there belongs to units that are gone as well. Returns how many bytes went.
         """
         position = last_address - ADDRESS_BASE
         if not is_ext_address(last_address) or not self.is_at(last_address):
@@ -119,7 +122,7 @@ class ConsumeQueueExt:
         return self.files.truncate(position + HEAD_BYTES + len(unit.bitmap))
 
     def remove_file_before(self, address: int) -> bool:
-        """Removes the oldest file if it lies wholly before an address."""
+        """Removes the oldest file if all of it lies before an address."""
         if len(self.files.bases) < 2 or self.files.bases[0] + self.files.file_bytes > address - ADDRESS_BASE:
             return False
         self.files.remove(self.files.bases[0])

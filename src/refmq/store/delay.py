@@ -19,7 +19,7 @@ PROPERTY_REAL_TOPIC: Final = "REAL_TOPIC"
 PROPERTY_REAL_QUEUE: Final = "REAL_QID"
 
 UNKNOWN_LEVEL_MS: Final = 1000
-"""What a level waits that is not in the table; Java's number."""
+"""How long a level waits that is not in the table; Java's number."""
 
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
@@ -49,7 +49,7 @@ class DelayLevels:
         return self.delays_ms[level - 1] if 1 <= level <= len(self.delays_ms) else UNKNOWN_LEVEL_MS
 
     def deliver_ms(self, level_text: str, store_ms: int) -> int | None:
-        """When a message of the delay topic is due, by its DELAY property; None if that is no delay."""
+        """When a message of the delay topic is due, by its DELAY property; None if that is not a level."""
         try:
             level = min(int(level_text), self.level_max)
         except ValueError:
@@ -58,15 +58,16 @@ class DelayLevels:
 
 
 def clamped_offset(offset: int, queue_min: int, queue_max: int) -> int:
-    """The delivered offset of a level, put back into its queue: a position outside would wait for ever.
+    """The delivered offset of a level, moved into its queue: a position outside of it would wait for ever.
 
-    For a master only: a slave's queue may be behind the offset that its master has sent.
+    For a master only: a slave's queue may not have reached the offset that its master sent.
     """
+    assert queue_min <= queue_max
     return min(max(offset, queue_min), queue_max)
 
 
 def redirect(levels: DelayLevels, level: int, topic: str, queue_id: int, properties: bytes) -> tuple[int, bytes]:
-    """The delay queue for a message, and its properties there."""
+    """The delay queue that a message goes to, and its properties there."""
     assert level > 0
     assert levels.level_max > 0
     level = min(level, levels.level_max)

@@ -1,59 +1,52 @@
-"""DispatchMessage: the records of the log, in order, get their queue units and their index entries.
+"""DispatchMessage: the records of the log get their queue units and index entries, in log order.
 
     transaction type   queue unit   index entries
     none, commit       yes          yes
     prepared           no           yes
     rollback           no           no
 
-Dispatching is idempotent, so a recovery may begin at any record before the first one that is missing.
+Dispatching is idempotent, so a recovery may start at any record before the first one that is missing.
 """
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.record import (
+    BLANK_HEADER_BYTES,
     BLANK_MAGIC,
     KEY_SEPARATOR,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_OFFSET_AT,
     RECORD_BYTES_MIN,
-    RECORD_MAGIC,
-    SYS_FLAG_BORN_IPV6,
-    SYS_FLAG_STORE_IPV6,
     SYS_FLAG_TRANSACTION,
     TRANSACTION_COMMIT,
     TRANSACTION_NONE,
     TRANSACTION_ROLLBACK,
     decode_properties,
-    decode_record,
+    decode_topic,
+    find_parts,
+    read_header,
+    read_size_and_magic,
     string_hash,
 )
-from refmq.store.api import Dispatched
 from refmq.store.config import OnDamage
 from refmq.store.consume_queue import is_storable_topic
 from refmq.store.delay import PROPERTY_DELAY, SCHEDULE_TOPIC, DelayLevels
 from refmq.store.parts import Parts
-
-READ_BYTES: Final = 256 * 1024
-"""Read of the log at once; a larger record is read alone."""
+from refmq.store.values import Dispatched
 
 PROPERTY_TAGS: Final = "TAGS"
 PROPERTY_KEYS: Final = "KEYS"
 PROPERTY_UNIQUE_KEY: Final = "UNIQ_KEY"
 
-# total size, magic, queue id, queue offset, physical offset, sys flag
-_HEAD = struct.Struct(">iI4xi4xqqi")
-_INT64 = struct.Struct(">q")
-_INT32 = struct.Struct(">i")
 _QUEUED: Final = (TRANSACTION_NONE, TRANSACTION_COMMIT)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordToDispatch:
-    """What dispatching needs to know of a record."""
+class RecordToDispatch(NamedTuple):
+    """What dispatching needs to know about a record."""
 
     topic: str
     queue_id: int
@@ -69,72 +62,34 @@ class RecordToDispatch:
 
 def read_record(data: bytes, at: int, position: int, delay: DelayLevels) -> RecordToDispatch:
     """The record at `data[at]`, which is whole and stands at `position` of the log. Raises `CorruptRecord`."""
-    size, magic, queue_id, queue_offset, physical_offset, sys_flag = _HEAD.unpack_from(data, at)
-    if magic != RECORD_MAGIC or physical_offset != position:
-        return _read_slowly(data, at, position, delay)
-    born = 20 if sys_flag & SYS_FLAG_BORN_IPV6 else 8
-    hosts = born + (20 if sys_flag & SYS_FLAG_STORE_IPV6 else 8)
-    if size < RECORD_BYTES_MIN - 16 + hosts:
-        return _read_slowly(data, at, position, delay)
-    (store_ms,) = _INT64.unpack_from(data, at + 48 + born)
-    (body_length,) = _INT32.unpack_from(data, at + 68 + hosts)
-    topic_at = at + 72 + hosts + body_length
-    if body_length < 0 or topic_at + 3 > at + size:
-        return _read_slowly(data, at, position, delay)
-    properties_at = topic_at + 1 + data[topic_at] + 2
-    properties = data[properties_at : at + size]
-    if int.from_bytes(data[properties_at - 2 : properties_at], "big", signed=True) != len(properties):
-        return _read_slowly(data, at, position, delay)
-    try:
-        topic = data[topic_at + 1 : properties_at - 2].decode()
-    except UnicodeDecodeError:
-        return _read_slowly(data, at, position, delay)
-    return _with_properties(
-        topic, queue_id, queue_offset, position, size, sys_flag & SYS_FLAG_TRANSACTION, store_ms, properties, delay
-    )
-
-
-def _read_slowly(data: bytes, at: int, position: int, delay: DelayLevels) -> RecordToDispatch:
-    """For records of 5.x, and for the error that says what is wrong."""
-    record = decode_record(data, at, base=position - at, check_crc=False)
-    if record.physical_offset != position:
-        raise CorruptRecord("physical offset", position + 28, position, record.physical_offset)
-    return _with_properties(
-        record.topic,
-        record.queue_id,
-        record.queue_offset,
-        position,
-        int.from_bytes(data[at : at + 4], "big"),
-        record.transaction_type,
-        record.store_timestamp_ms,
-        record.properties,
-        delay,
-    )
-
-
-def _with_properties(
-    topic: str,
-    queue_id: int,
-    queue_offset: int,
-    position: int,
-    size: int,
-    transaction: int,
-    store_ms: int,
-    properties: bytes,
-    delay: DelayLevels,
-) -> RecordToDispatch:
-    found = decode_properties(properties)
-    keys = tuple(key for key in found.get(PROPERTY_KEYS, "").split(KEY_SEPARATOR) if key)
-    unique = found.get(PROPERTY_UNIQUE_KEY)
-    tags_code = tags_code_of(topic, found, store_ms, delay)
-    all_keys = (unique, *keys) if unique else keys
+    assert at >= 0
+    assert position >= 0
+    base = position - at
+    header = read_header(data, at, base=base)
+    if header.physical_offset != position:
+        raise CorruptRecord("physical offset", position + PHYSICAL_OFFSET_AT, position, header.physical_offset)
+    parts = find_parts(data, at, header, base=base)
+    topic = decode_topic(data, parts, base=base)
+    wire = data[parts.properties_at : parts.end]
+    properties = decode_properties(wire)
+    keys = tuple(key for key in properties.get(PROPERTY_KEYS, "").split(KEY_SEPARATOR) if key)
+    unique = properties.get(PROPERTY_UNIQUE_KEY)
     return RecordToDispatch(
-        topic, queue_id, queue_offset, position, size, transaction, store_ms, properties, tags_code, all_keys
+        topic=topic,
+        queue_id=header.queue_id,
+        queue_offset=header.queue_offset,
+        physical_offset=position,
+        size=header.size_bytes,
+        transaction=header.sys_flag & SYS_FLAG_TRANSACTION,
+        store_ms=header.store_timestamp_ms,
+        properties=wire,
+        tags_code=tags_code_of(topic, properties, header.store_timestamp_ms, delay),
+        keys=(unique, *keys) if unique else keys,
     )
 
 
 def tags_code_of(topic: str, properties: dict[str, str], store_ms: int, delay: DelayLevels) -> int:
-    """What a queue unit says of a message: when it is due in a delay queue, else the hash of its tags."""
+    """What a queue unit says about a message: in a delay queue when it is due, else the hash of its tags."""
     if topic == SCHEDULE_TOPIC and PROPERTY_DELAY in properties:
         deliver_ms = delay.deliver_ms(properties[PROPERTY_DELAY], store_ms)
         if deliver_ms is not None:
@@ -144,10 +99,11 @@ def tags_code_of(topic: str, properties: dict[str, str], store_ms: int, delay: D
 
 
 def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | None:
-    """One record gets what belongs to it. None for a record that belongs to no queue.
+    """Gives one record its queue unit and index entries. None for a record that belongs to no queue.
 
     Raises `DiskFull`: then nothing is lost, and the same record is dispatched again later.
     """
+    assert record.physical_offset + record.size <= parts.log.readable, "a queue is never ahead of its log"
     queued = record.transaction in _QUEUED
     if queued:
         record = _with_possible_offset(parts, record)
@@ -156,8 +112,9 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
         key = (record.topic, record.queue_id)
         queue = parts.queues.get(key) or parts.queue_for(*key)
         bitmap = None
-        if queue.ext is not None and parts.filter_bitmap is not None:
-            bitmap = parts.filter_bitmap(record.topic, record.properties)
+        if queue.ext is not None and parts.filters is not None:
+            filters = parts.filters.get(record.topic)
+            bitmap = b"" if filters is None else filters.bitmap(record.properties)
         if queue.put_unit(
             record.queue_offset, record.physical_offset, record.size, record.tags_code, record.store_ms, bitmap
         ):
@@ -196,20 +153,22 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
 
 
 def _with_possible_offset(parts: Parts, record: RecordToDispatch) -> RecordToDispatch:
-    """The same record, unless it says that it is so far behind the end of its queue that the log before it cannot hold
-    as many messages. Nothing protects the offset in a record; filling such a gap would fill the disk.
+    """The same record, unless it claims a place so far past the end of its queue that the log before it cannot hold
+    that many messages. Nothing protects the offset in a record; filling such a gap would fill the disk.
 
-    Raises `CorruptRecord`; where damage is handled as 4.9.8 does, the record gets the next place of its queue.
+    Raises `CorruptRecord`; where damage is handled as 4.9.8 handles it, the record gets the next place of its queue.
     """
     queue = parts.queues.get((record.topic, record.queue_id))
     if queue is None or not queue.files.bases:
-        return record  # a queue may begin anywhere: nothing is filled but a part of its first file
+        return record  # a queue may start anywhere: nothing is filled but a part of its first file
     possible = queue.end + record.physical_offset // RECORD_BYTES_MIN
     if record.queue_offset <= possible:
         return record
     if parts.config.on_damage is OnDamage.CUT:
-        return replace(record, queue_offset=int(queue.end))
-    raise CorruptRecord("queue offset", record.physical_offset + 20, f"at most {possible}", record.queue_offset)
+        return record._replace(queue_offset=int(queue.end))
+    raise CorruptRecord(
+        "queue offset", record.physical_offset + QUEUE_OFFSET_AT, f"at most {possible}", record.queue_offset
+    )
 
 
 def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple[Dispatched, ...]:
@@ -220,17 +179,18 @@ def dispatch_up_to(parts: Parts, bound: PhysicalOffset, count_max: int) -> tuple
 
 
 def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, count_max: int) -> None:
-    """The same; what was dispatched is in `found` even if the disk becomes full meanwhile (`DiskFull`)."""
+    """The same; what was dispatched is in `found` even if the disk fills up on the way (`DiskFull`)."""
     log = parts.log
+    assert bound <= log.readable
     parts.dispatched_to = max(parts.dispatched_to, log.log_min)
     count = 0
     while count < count_max and parts.dispatched_to < bound:
         position = parts.dispatched_to
-        data = log.read_up_to(position, READ_BYTES, bound)
+        data = log.read_up_to(position, parts.config.piece_bytes, bound)
         at = 0
-        while count < count_max and at + 8 <= len(data):
-            size = int.from_bytes(data[at : at + 4], "big", signed=True)
-            if int.from_bytes(data[at + 4 : at + 8], "big") == BLANK_MAGIC:
+        while count < count_max and at + BLANK_HEADER_BYTES <= len(data):
+            size, magic = read_size_and_magic(data, at)
+            if magic == BLANK_MAGIC:
                 parts.dispatched_to = PhysicalOffset(log.next_file(position))
                 break
             if size < RECORD_BYTES_MIN:
@@ -245,16 +205,18 @@ def dispatch_into(found: list[Dispatched], parts: Parts, bound: PhysicalOffset, 
             parts.dispatched_to = PhysicalOffset(position + at)
             if dispatched is not None:
                 found.append(dispatched)
-        if parts.dispatched_to == position:  # nothing went: a record larger than one read, or one that is not whole
+        if parts.dispatched_to == position:  # no progress: a record larger than one read, or one that is not whole
             if not _dispatch_large(parts, bound, found):
                 break
             count += 1
 
 
 def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]) -> bool:
+    """Dispatches the next record if it is too large for one piece; False if it is not, or not whole yet."""
     position = parts.dispatched_to
-    size = int.from_bytes(parts.log.read_up_to(position, 4, bound), "big", signed=True)
-    data = parts.log.read_up_to(position, size, bound) if size > READ_BYTES else b""
+    head = parts.log.read_up_to(position, BLANK_HEADER_BYTES, bound)
+    size = read_size_and_magic(head)[0] if len(head) == BLANK_HEADER_BYTES else 0
+    data = parts.log.read_up_to(position, size, bound) if size > parts.config.piece_bytes else b""
     if not data or len(data) < size:
         return False
     record = read_record(data, 0, position, parts.delay)
@@ -267,15 +229,15 @@ def _dispatch_large(parts: Parts, bound: PhysicalOffset, found: list[Dispatched]
 
 
 def take_over_offsets(parts: Parts) -> PhysicalOffset:
-    """Looks through the records that are not dispatched yet, so that no queue offset is given twice.
+    """Reads the records that are not dispatched yet, so that no queue offset is given twice.
 
     Returns where the last whole record ends.
     """
     log = parts.log
     position = int(max(parts.dispatched_to, log.log_min))
     while position < log.readable:
-        head = log.read_up_to(position, 8)
-        if len(head) == 8 and int.from_bytes(head[4:], "big") == BLANK_MAGIC:
+        head = log.read_up_to(position, BLANK_HEADER_BYTES)
+        if len(head) == BLANK_HEADER_BYTES and read_size_and_magic(head)[1] == BLANK_MAGIC:
             position = log.next_file(position)
             continue
         data = log.record_at(position)

@@ -1,4 +1,4 @@
-"""Files of one size that together are one long run of bytes: the log, each queue, each extension.
+"""Files of one size that together form one long run of bytes: the log, each queue, each extension.
 
     name     the offset of the file's first byte in the run, 20 decimal digits
     size     the same for all, from creation to removal; what was not written is zero
@@ -7,8 +7,8 @@ The end of the data is recorded nowhere; recovery finds it. Three positions, all
 
     begin <= flushed <= wrote
 
-A new file is made under a name outside the data directory, at full size, and then renamed into it: a crash never
-leaves a file of another size where a reader, ours or Java's, would stumble over it.
+A new file is made outside the data directory, at full size, and then renamed into it: a crash never leaves a file of
+another size where a reader, ours or Java's, would stumble over it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from typing import Final
 from refmq.errors import StrayFile
 from refmq.model.disk import Disk, DiskFile
 from refmq.model.ids import TimestampMs
+from refmq.store.config import PIECE_BYTES_DEFAULT
 
 CREATING: Final = "creating.tmp"
 """The name of a file that is being made, in the root of the store. What a crash leaves there is removed at start."""
-
-ZERO_CHUNK_BYTES: Final = 1024 * 1024
-"""Zeroing reads and writes in pieces of this size."""
 
 NAME_DIGITS: Final = 20
 
 
 def file_name(offset: int) -> str:
-    """The name of the file that begins at `offset`."""
+    """The name of the file that starts at `offset`."""
+    assert offset >= 0
     return f"{offset:0{NAME_DIGITS}d}"
 
 
@@ -50,7 +49,7 @@ class DirectoryNames:
         self._changed[directory] = self._changes
 
     def made(self, directory: str) -> None:
-        """`directory` is new, and perhaps those above it: all their names have to be flushed."""
+        """`directory` is new, and so may be those above it: all their names have to be flushed."""
         while directory:
             directory = directory.rpartition("/")[0]
             self.changed(directory)
@@ -58,7 +57,7 @@ class DirectoryNames:
     async def flush(self, directory: str) -> None:
         """Makes the names in `directory` durable, and the names of all directories above it.
 
-        One that is removed while this waits has no names any more; the one above it has changed once more.
+        A directory that is removed while this waits has no names left; the one above it counts as changed again.
         """
         parts = directory.split("/") if directory else []
         for count in range(len(parts) + 1):
@@ -66,11 +65,11 @@ class DirectoryNames:
             change = self._changed.get(path, 0)
             if self._flushed.get(path, -1) < change and self._disk.is_directory(path):
                 await self._disk.flush_directory(path)
-                # Not the latest change but the one before the wait: another may have come meanwhile.
+                # Not the latest change but the one from before the wait: there may have been another meanwhile.
                 self._flushed[path] = max(self._flushed.get(path, -1), change)
 
     async def flush_below(self, directory: str) -> None:
-        """Makes durable what a dead process may have changed in a directory and in those below it."""
+        """Makes durable whatever a dead process may have changed in a directory or below it."""
         if not self._disk.is_directory(directory):
             return
         await self.flush(directory)
@@ -78,7 +77,7 @@ class DirectoryNames:
             await self.flush_below(f"{directory}/{name}")
 
     async def flush_all(self) -> None:
-        """Makes every change durable that was made so far: also the removals, which nobody else waits for."""
+        """Makes every change so far durable, including removals, which nobody else waits for."""
         for directory in sorted(self._changed):
             if self._flushed.get(directory, -1) < self._changed[directory]:
                 await self.flush(directory)
@@ -87,7 +86,8 @@ class DirectoryNames:
 def create_file(
     disk: Disk, names: DirectoryNames, directory: str, name: str, size_bytes: int, *, reserve: bool
 ) -> DiskFile:
-    """Makes a file of zeros that is never seen at another size. Raises `DiskFull`."""
+    """Makes a file of zeros that is never seen with another size. Raises `DiskFull`."""
+    assert size_bytes > 0
     if not disk.is_directory(directory):
         disk.make_directory(directory)
         names.made(directory)
@@ -101,34 +101,44 @@ def create_file(
 class FileSequence:
     """One run of bytes in files. Positions are bytes from its start; `base` is the first position of a file."""
 
-    def __init__(self, disk: Disk, names: DirectoryNames, directory: str, file_bytes: int, *, reserve: bool) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        names: DirectoryNames,
+        directory: str,
+        file_bytes: int,
+        *,
+        reserve: bool,
+        piece_bytes: int = PIECE_BYTES_DEFAULT,
+    ) -> None:
         self._disk = disk
         self._names = names
         self.directory = directory
         self.file_bytes = file_bytes
         self._reserve = reserve
+        self._piece_bytes = piece_bytes
         self.bases: list[int] = []
         self._files: dict[int, DiskFile] = {}
         self.wrote = 0
         self.flushed = 0
         self._cuts = 0
+        """How often the data was cut: a flush that was under way at the time must not move `flushed`."""
         self._zeroed_base = -1
-        """The file in which bytes behind the end were zeroed: its next flush covers them too."""
-        """How often the data was cut: a flush that was under way meanwhile must not move `flushed`."""
+        """The file in which bytes past the end were zeroed: its next flush covers them too. -1: none."""
 
     # --- loading ---------------------------------------------------------------------------------------------------
 
     def load(self) -> tuple[int, ...]:
         """Finds the files. Raises `StrayFile` for one that cannot be ours; changes nothing.
 
-        Says which files are empty (0 bytes): those whose size did not survive a power loss, or that Java had created
-        and not yet extended. They hold nothing, so whoever truncates may remove them.
+        Returns the files that are empty (0 bytes): their size did not survive a power loss, or Java had created them
+        and not yet extended them. They hold nothing, so whoever truncates may remove them.
         """
         bases, empty = [], []
         for name in self._disk.list(self.directory):
             path = f"{self.directory}/{name}"
             if self._disk.is_directory(path):
-                raise StrayFile(path, "load", "it is a directory where only files of the store may be")
+                raise StrayFile(path, "load", "it is a directory, and only files of the store belong here")
             if not (name.isascii() and name.isdigit() and len(name) >= NAME_DIGITS) or int(name) % self.file_bytes:
                 raise StrayFile(path, "load", f"its name is not a multiple of the file size {self.file_bytes}")
             size = self._disk.info(path).size_bytes
@@ -190,23 +200,25 @@ class FileSequence:
 
     def read(self, position: int, length: int) -> bytes:
         """Bytes inside one file."""
+        assert position % self.file_bytes + length <= self.file_bytes
         base = position - position % self.file_bytes
         return self.file(base).read(position - base, length)
 
     def write(self, position: int, data: bytes) -> None:
         """Overwrites bytes inside one file; does not move `wrote`."""
+        assert position % self.file_bytes + len(data) <= self.file_bytes
         base = position - position % self.file_bytes
         self.file(base).write(position - base, data)
 
     def append(self, data: bytes) -> None:
-        """Writes at the end; it must fit the last file."""
+        """Writes at the end of the data. It must fit the last file."""
         assert len(data) <= self.room
         self.write(self.wrote, data)
         self.wrote += len(data)
 
     def prepare_file(self, base: int) -> None:
         """Makes the next file, or the first one at any base, without using it yet: a later `add_file` cannot fail.
-        Raises `DiskFull` and then changes nothing."""
+        Raises `DiskFull`, having changed nothing."""
         assert base % self.file_bytes == 0
         assert not self.bases or base == self.limit
         if base not in self._files:
@@ -215,22 +227,25 @@ class FileSequence:
             )
 
     def add_file(self, base: int) -> None:
-        """Makes the next file, or the first one at any base. Raises `DiskFull` and then changes nothing."""
+        """Makes the next file, or the first one at any base, and moves the end there. Raises `DiskFull`, having changed
+        nothing."""
         self.prepare_file(base)
         if not self.bases:
             self.flushed = base
+        assert self.wrote <= base, "the data never moves back"
         self.bases.append(base)
         self.wrote = base
 
     def zero_from(self, position: int) -> int:
-        """Zeroes a file from `position` to its end; touches only what is not zero. Says how many bytes were not."""
+        """Zeroes a file from `position` to its end. Writes only where it is not zero, and returns how many bytes that
+        covers."""
         base = self.base_of(position)
         file = self.file(base)
         end = min(file.data_end(), file.size_bytes)
         at = position - base
         found = 0
         while at < end:
-            chunk = file.read(at, min(ZERO_CHUNK_BYTES, end - at))
+            chunk = file.read(at, min(self._piece_bytes, end - at))
             used = chunk.rstrip(b"\0")
             if used:
                 skipped = len(used) - len(used.lstrip(b"\0"))
@@ -244,11 +259,12 @@ class FileSequence:
     def truncate(self, position: int) -> int:
         """Ends the data at `position`: later files go, newest first, and the rest of its own file becomes zero.
 
-        Says how many bytes went that were not zero; a removed file counts as a whole.
+        Returns how many bytes that were not zero went; a removed file counts as a whole.
         """
+        assert position >= self.begin
         cut = 0
         self._cuts += 1
-        while self.remove_last_behind(position):
+        while self.remove_last_after(position):
             cut += self.file_bytes
         if self.holds(position):
             zeroed = self.zero_from(position)
@@ -260,9 +276,9 @@ class FileSequence:
         self.flushed = min(self.flushed, position)
         return cut
 
-    def remove_last_behind(self, position: int) -> bool:
-        """Removes the last file if it begins behind `position`. One that begins there stays if it is whole, or the only
-        one: its name says where the run begins."""
+    def remove_last_after(self, position: int) -> bool:
+        """Removes the last file if it starts after `position`. One that starts right there stays if it is whole or the
+        only one: its name says where the run starts."""
         if not self.bases or self.bases[-1] < position:
             return False
         last = self.bases[-1]
@@ -279,7 +295,7 @@ class FileSequence:
         return True
 
     def _make_whole(self, base: int) -> None:
-        """A file of 0 bytes gets its size; its name is never missing meanwhile."""
+        """A file of 0 bytes gets its size; its name is there all the time."""
         if self.file(base).size_bytes == self.file_bytes:
             return
         self._files.pop(base).close()
@@ -298,7 +314,7 @@ class FileSequence:
         self._names.changed(self.directory)
 
     def remove_all(self) -> None:
-        """Removes every file and the directory. A later append may begin anew."""
+        """Removes every file and the directory. A later append may start afresh."""
         self._cuts += 1
         while self.bases:
             self.remove(self.bases[-1])
@@ -317,9 +333,10 @@ class FileSequence:
     async def flush(self, to: int | None = None) -> None:
         """Makes everything up to `to` durable, file by file in order: first the bytes, then the names.
 
-        `to` is what was written at the call; bytes that are written while the flush waits are not covered.
+        `to` defaults to what is written at the call; bytes that are written while the flush waits are not covered.
         """
         target = self.wrote if to is None else to
+        assert target <= self.wrote
         cuts = self._cuts
         while self.flushed < target and self._cuts == cuts:
             position = max(self.flushed, self.begin)
@@ -331,8 +348,8 @@ class FileSequence:
             has_zeroed = base == self._zeroed_base
             await self.file(base).flush(position - base, self.file_bytes if has_zeroed else end - base)
             if end == target and end in self.bases:
-                # An empty file follows (the transient pool holds what will stand there). It shows that the log goes on
-                # behind the blank at the end of this one, so it has to survive with its size.
+                # An empty file follows; what belongs there is still in the transient pool. The file shows that the log
+                # continues after the blank at the end of this one, so it has to survive with its size.
                 await self.file(end).flush(0, 0)
             await self._names.flush(self.directory)
             if self._cuts == cuts:
@@ -340,6 +357,7 @@ class FileSequence:
                 self._zeroed_base = -1 if has_zeroed else self._zeroed_base
 
     async def flush_last_file(self) -> None:
-        """Makes all of the last file durable, also what is behind the data, and the names."""
+        """Makes all of the last file durable, including what is past the end of the data, and the names."""
+        assert self.bases
         await self.file(self.bases[-1]).flush()
         await self._names.flush(self.directory)

@@ -1,14 +1,14 @@
 """FlushLog, FlushQueue, FlushIndex, WriteCheckpoint: what becomes durable when.
 
-Rules of time and pages (4.9.8), of which `FlushClock` remembers when each was last followed:
+The rules of 4.9.8 go by time and by full pages. `FlushClock` remembers when each was last applied:
 
-    what            every      if so many pages are full      everything
+    what            every      if that many pages are full    everything
     log, async      500 ms     4                              every 10 s
     queues          1 s        2, for each queue              every 60 s, with index and checkpoint
     commit (pool)   200 ms     4                              every 200 ms
 
-With sync flush the log is flushed by whoever waits for it. The checkpoint is written after the flushes that it speaks
-of, with what was true before they began.
+With sync flush the log is flushed by whoever waits for it. The checkpoint is written after the flushes that it talks
+about, with what was true before they started.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.store.checkpoint import Checkpoint, Durable
 from refmq.store.checkpoint import write_checkpoint as write_checkpoint_file
-from refmq.store.commit_log import PAGE_BYTES
 from refmq.store.config import StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.index_file import IndexEnd
@@ -28,7 +27,7 @@ from refmq.store.parts import Parts
 
 @dataclass(slots=True)
 class FlushClock:
-    """When something was last done, in the time of the caller."""
+    """When each flush was last done, by the caller's clock."""
 
     log_ms: int = 0
     log_thorough_ms: int = 0
@@ -43,12 +42,13 @@ class FlushClock:
 
 
 def _is_over(interval_ms: int, since_ms: int, now_ms: int) -> bool:
-    """Whether an interval has passed. A clock that was set back says nothing about it: then it has."""
+    """Whether an interval has passed. If the clock was set back nobody knows, and it counts as passed."""
+    assert interval_ms >= 0
     return not 0 <= now_ms - since_ms < interval_ms
 
 
 def log_flush_pages_due(config: StoreConfig, clock: FlushClock, now_ms: int) -> int | None:
-    """How many pages must be full for the log to be flushed now; None: it is not the time."""
+    """How many pages must be full for the log to be flushed now; None if it is not time."""
     if not _is_over(config.log_flush_interval_ms, clock.log_ms, now_ms):
         return None
     return 0 if _is_over(config.log_flush_thorough_ms, clock.log_thorough_ms, now_ms) else config.log_flush_pages
@@ -72,6 +72,7 @@ async def flush_log(parts: Parts) -> PhysicalOffset:
     """Makes the log durable as far as it is readable now."""
     before = parts.log.flushed
     flushed = await parts.log.flush()
+    assert flushed >= before or flushed == parts.log.readable, "what is durable stays durable, unless the log was cut"
     if parts.emit is not None and flushed > before:
         parts.emit(Event("FlushLog", a=flushed))
     return flushed
@@ -88,10 +89,11 @@ async def flush_queue(parts: Parts, queue: ConsumeQueue) -> None:
 
 
 async def flush_queues(parts: Parts, least_pages: int) -> None:
-    """Makes the queues durable in which so many pages are full; all of them for 0."""
+    """Makes the queues durable that have at least that many full pages; all of them for 0."""
+    assert least_pages >= 0
     for key in sorted(parts.dirty_queues):
         queue = parts.queues.get(key)
-        if queue is None or (least_pages and queue.pages_to_flush(PAGE_BYTES) < least_pages):
+        if queue is None or (least_pages and queue.pages_to_flush(parts.config.flush_page_bytes) < least_pages):
             continue
         await flush_queue(parts, queue)
 
@@ -107,9 +109,9 @@ async def flush_index(parts: Parts) -> None:
 
 
 async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoint | None:
-    """Flushes everything and writes down how far everything is durable: what was true before the flushes began.
+    """Flushes everything and records how far everything is durable: what was true before the flushes started.
 
-    None when a message is half indexed (the disk was full): there is nothing to be sure of then.
+    None if a message is half indexed because the disk was full: then nothing is certain.
     """
     dispatched_to, queue_sum, queue_ms = parts.dispatched_to, parts.queue_sum, parts.dispatched_ms
     index_end = parts.index.end if parts.index is not None else IndexEnd()
@@ -134,9 +136,9 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
 def _stamps_for_java(parts: Parts, queue_ms: TimestampMs) -> tuple[TimestampMs, TimestampMs]:
     """Index and queue stamp as Java needs them; our own recovery goes by offsets.
 
-    After an unclean stop Java deletes every index file that ends after the index stamp and indexes again from a file
-    that is older than the queue stamp. So the first is the end of the last full file, and the second is not newer than
-    the begin of the file behind it: then no key is lost when Java opens our store.
+    After an unclean stop Java deletes every index file that ends after the index stamp, and indexes again from a log
+    file that is older than the queue stamp. So the index stamp is the end of the last full index file, and the queue
+    stamp is not newer than the start of the file after it: then no key is lost when Java opens our store.
     """
     if parts.index is None:
         return TimestampMs(0), queue_ms
@@ -144,4 +146,5 @@ def _stamps_for_java(parts: Parts, queue_ms: TimestampMs) -> tuple[TimestampMs, 
     for file in parts.index.files:
         if file.count and file.header.end_ms > index_ms:
             queue_ms = TimestampMs(min(queue_ms, file.header.begin_ms))
+    assert index_ms >= 0
     return TimestampMs(index_ms), queue_ms

@@ -1,35 +1,31 @@
 """ServeMessage and its kin: reading a queue, looking up a record, finding messages by key.
 
-How much one read gives (4.9.8, DefaultMessageStore):
+How much one read returns (4.9.8, DefaultMessageStore):
 
     units looked at    max(800, count wanted), and never across two files of the queue
-    messages in memory at most 32 and 256 KiB; older ones, which must come from the disk, at most 8 and 64 KiB
+    messages           at most 32 and 256 KiB from memory; older ones come from disk, at most 8 and 64 KiB
     the first message  always, whatever its size
 """
 
 from __future__ import annotations
 
-from typing import Final
-
+from refmq.filter.message_filter import MessageFilter
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.protocol.record import KEY_SEPARATOR, decode_properties, decode_record
-from refmq.store.api import GetResult, GetStatus, MessageFilter, QueryResult, QueueUnit
 from refmq.store.append import unique_key
 from refmq.store.consume_queue import BLANK_SIZE, UNIT, ConsumeQueue
 from refmq.store.consume_queue_ext import ExtUnit, is_ext_address
 from refmq.store.dispatch import PROPERTY_KEYS, PROPERTY_UNIQUE_KEY
 from refmq.store.parts import Parts
-
-UNITS_LOOKED_AT_MIN: Final = 800
-"""16,000 bytes of units; Java's `maxFilterMessageCount`."""
+from refmq.store.values import GetResult, GetStatus, QueryResult, QueueUnit
 
 
 def get_message(
     parts: Parts, topic: str, queue_id: int, queue_offset: QueueOffset, count_max: int, wanted: MessageFilter
 ) -> GetResult:
-    """Messages of a queue from an offset on, and where to go on."""
+    """Messages of a queue from an offset on, and where to continue."""
     queue = parts.queues.get((topic, queue_id))
     low, high = QueueOffset(0), QueueOffset(0)
     if queue is not None:
@@ -47,7 +43,7 @@ def get_message(
         return nothing(GetStatus.OFFSET_OVERFLOW_ONE, queue_offset)
     if queue_offset > high:
         return nothing(GetStatus.OFFSET_OVERFLOW_BADLY, high)
-    units = queue.read_units(queue_offset, max(UNITS_LOOKED_AT_MIN, count_max))
+    units = queue.read_units(queue_offset, max(parts.config.read_units_min, count_max))
     if not units:
         per_file = queue.units_per_file
         return nothing(GetStatus.OFFSET_FOUND_NULL, queue_offset + per_file - queue_offset % per_file)
@@ -74,12 +70,12 @@ def _collect(
             if _matches_unit(queue, physical_offset, tags_code, wanted):
                 record = log.record(physical_offset, size)
                 if record is None:
-                    # Its file is gone; so are the other messages of that file.
+                    # Its file is gone, and with it the other messages of that file.
                     if not records:
                         status = GetStatus.MESSAGE_WAS_REMOVING
                     if size != BLANK_SIZE:
                         skip_below = log.next_file(physical_offset)
-                elif wanted.matches_properties is None or wanted.matches_properties(properties_of(record)):
+                elif not wanted.reads_properties or wanted.matches_properties(properties_of(record)):
                     records.append(record)
                     size_bytes += size
                     status = GetStatus.FOUND
@@ -91,7 +87,8 @@ def _collect(
 
 
 def _is_enough(parts: Parts, count: int, size_bytes: int, distance: int, count_max: int) -> bool:
-    """Whether a further message would be too much. Asked only when there is one already."""
+    """Whether another message would be too much. The first one is always returned, whatever its size."""
+    assert count > 0
     config = parts.config
     if count >= count_max:
         return True
@@ -101,25 +98,21 @@ def _is_enough(parts: Parts, count: int, size_bytes: int, distance: int, count_m
 
 
 def _matches_unit(queue: ConsumeQueue, physical_offset: int, tags_code: int, wanted: MessageFilter) -> bool:
-    """Whether the unit alone lets the message through. What is not known matches: the consumer will look again."""
-    if wanted.tag_codes is None and wanted.ext_test is None:
+    """Whether the unit alone lets the message through. If in doubt it does: the consumer filters again."""
+    if wanted.wants_every_unit:
         return True
     known: int | None = tags_code
     ext: ExtUnit | None = None
     if is_ext_address(tags_code):
         known, ext = queue.resolve(tags_code)
-    if wanted.tag_codes is not None and known is not None:
-        code = known & 0xFFFF_FFFF
-        if (code - 0x1_0000_0000 if code & 0x8000_0000 else code) not in wanted.tag_codes:
-            return False
-    test = wanted.ext_test
-    if test is None or ext is None or physical_offset < test.since or len(ext.bitmap) * 8 != test.bit_count:
-        return True
-    return all(ext.bitmap[position // 8] & 1 << position % 8 for position in test.bit_positions)
+    if known is not None and not wanted.matches_code(known):
+        return False
+    test = wanted.bitmap_test
+    return test is None or ext is None or test.matches(ext.bitmap, physical_offset)
 
 
 def serve_message(parts: Parts, queue: ConsumeQueue, queue_offset: int, physical_offset: int, record: bytes) -> None:
-    """A message goes to a consumer. Reading changes nothing, so all that is left of it is its trace."""
+    """A message goes to a consumer. Reading changes nothing, so all there is to do is to trace it."""
     decoded = decode_record(record, base=physical_offset, check_crc=False)
     fingerprint = message_fingerprint(unique_key(decoded.properties), decoded.body)
     assert parts.emit is not None
@@ -137,6 +130,7 @@ def units_from(
     parts: Parts, topic: str, queue_id: int, queue_offset: QueueOffset, count_max: int
 ) -> tuple[QueueUnit, ...]:
     """Units without their records. Blank ones, whose messages are gone, are left out."""
+    assert count_max >= 0
     queue = parts.queues.get((topic, queue_id))
     if queue is None or queue_offset < queue.min_at(parts.log.log_min):
         return ()
@@ -156,7 +150,7 @@ def query_by_key(
 ) -> QueryResult:
     """The newest messages with a key in a time span, oldest first.
 
-    The index knows only hashes; every record is looked at, so other keys with the same hash are not returned.
+    The index knows only hashes. Every record is checked, so messages with another key of the same hash are left out.
     """
     index = parts.index
     if index is None:

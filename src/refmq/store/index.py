@@ -1,8 +1,8 @@
 """The index over all its files: from a key to the messages that have it.
 
-For every message that is no rollback: first its unique key, then each of its keys. The files follow each other in the
-order of the log. A message is indexed when its physical offset is above that of the newest entry, so dispatching a
-record twice adds nothing.
+Every message except a rollback is indexed: first by its unique key, then by each of its keys. The files follow each
+other in log order. A message is indexed only if its physical offset is above that of the newest entry, so dispatching
+a record twice adds nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NAMED_MS_MAX: Final = 253_402_300_799_999
 
 
 def index_file_name(created_ms: int) -> str:
-    """17 digits: year to millisecond. Java takes local time, we UTC; only the order matters.
+    """17 digits: year to millisecond. Java takes local time, we take UTC; only the order matters.
 
-    A damaged record may say any time; a name has four digits for the year.
+    A damaged record may claim any time; a name has four digits for the year.
     """
     named_ms = min(max(0, created_ms), NAMED_MS_MAX)
     created = datetime.fromtimestamp(named_ms // 1000, tz=UTC)
@@ -43,7 +43,7 @@ class Index:
         self._config = config
         self.files: list[IndexFile] = []
         self._half_done: tuple[int, int] | None = None
-        """A message whose keys are not all in yet, because the disk was full: its physical offset, keys done."""
+        """A message whose keys are not all in yet, because the disk was full: its physical offset and how many are."""
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -59,11 +59,11 @@ class Index:
                 raise StrayFile(path, "load", f"it has {size} bytes, index files have {self._config.index_file_bytes}")
             if size:
                 self.files.append(self._open(name))
-        # Java names files by local time, so names of two time zones may be out of order; the offsets are not.
+        # Java names files by local time, so names from two time zones may be out of order; offsets are not.
         self.files.sort(key=lambda file: (file.count == 0, file.header.begin_physical if file.count else 0, file.name))
 
     def remove_empty(self) -> None:
-        """Removes what a power loss left of files whose size was not durable."""
+        """Removes the files of 0 bytes that a power loss leaves when their size was not durable."""
         for name in self._disk.list(INDEX_DIRECTORY):
             path = f"{INDEX_DIRECTORY}/{name}"
             if name.isdigit() and len(name) == NAME_DIGITS and self._disk.info(path).size_bytes == 0:
@@ -72,7 +72,7 @@ class Index:
 
     def _open(self, name: str) -> IndexFile:
         file = self._disk.open(f"{INDEX_DIRECTORY}/{name}")
-        return IndexFile(name, file, self._config.index_slots, self._config.index_entries)
+        return IndexFile(name, file, self._config.index_slots, self._config.index_entries, self._config.piece_bytes)
 
     def _file_for_next(self, store_ms: int) -> IndexFile:
         if self.files and not self.files[-1].is_full:
@@ -85,6 +85,7 @@ class Index:
             self._disk, self._names, INDEX_DIRECTORY, name, self._config.index_file_bytes, reserve=False
         ).close()
         self.files.append(self._open(name))
+        assert self.files[-1].count == 0
         return self.files[-1]
 
     def remove(self, file: IndexFile) -> None:
@@ -93,14 +94,14 @@ class Index:
         self._names.changed(INDEX_DIRECTORY)
         self.files.remove(file)
 
-    def remove_behind(self, end: IndexEnd) -> None:
-        """Removes the files behind the one with what was the newest entry once; all of them if there was none."""
+    def remove_after(self, end: IndexEnd) -> None:
+        """Removes the files after the one that `end` names; all of them if `end` is the end of an empty index."""
         while self.files and int(self.files[-1].name) != end.file:
             self.remove(self.files[-1])
 
     def remove_expired_files(self, log_min: PhysicalOffset, checkpointed_to: PhysicalOffset) -> int:
-        """Removes the oldest files whose records are all gone, never the one with which the index ended at the last
-        checkpoint, nor a later one: a start goes on from there."""
+        """Removes the oldest files whose records are all gone and returns how many. Never the file in which the index
+        ended at the last checkpoint, nor a later one: a start resumes there."""
         removed = 0
         while len(self.files) > 1 and self.files[0].header.end_physical < log_min:
             following = self.files[1]
@@ -118,14 +119,14 @@ class Index:
 
     @property
     def end(self) -> IndexEnd:
-        """Where the newest entry stands."""
+        """Where the newest entry is."""
         for file in reversed(self.files):
             if file.count:
                 return IndexEnd(file.header.end_physical, int(file.name), file.count)
         return IndexEnd()
 
     def has(self, end: IndexEnd) -> bool:
-        """Whether what was the newest entry once is still in its place."""
+        """Whether the entry that was once the newest one is still in its place."""
         if not end.count:
             return True
         file = next((file for file in self.files if int(file.name) == end.file), None)
@@ -144,11 +145,12 @@ class Index:
         return TimestampMs(0)
 
     def put(self, topic: str, keys: tuple[str, ...], physical_offset: int, store_ms: int) -> None:
-        """Indexes one message. Raises `DiskFull`; calling again with the same message goes on where it stopped."""
+        """Indexes one message. Raises `DiskFull`; calling again with the same message resumes where it stopped."""
+        assert physical_offset >= 0
         done = 0
         if self._half_done is not None and self._half_done[0] == physical_offset:
             done = self._half_done[1]
-            for earlier in self.files[-2:]:  # the header of a file that became full may be what did not go
+            for earlier in self.files[-2:]:  # the header of a file that became full may be what was not written
                 earlier.write_header()
         elif physical_offset <= self.last_physical:
             return
@@ -166,7 +168,7 @@ class Index:
         self._half_done = None
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Physical offsets of entries with the key's hash, newest first. Other keys may have the same hash."""
+        """Physical offsets of entries with the hash of the key, newest first. Other keys may have the same hash."""
         hashed = key_hash(topic, key)
         for file in reversed(self.files):
             if file.covers(begin_ms, end_ms):
@@ -177,7 +179,7 @@ class Index:
     # --- durability ------------------------------------------------------------------------------------------------
 
     async def flush(self) -> None:
-        """Makes every entry durable that is in now."""
+        """Makes every entry durable that is there now."""
         for file in list(self.files):
             if file.is_dirty:
                 file.is_dirty = False  # before the wait: an entry that comes meanwhile makes it dirty again

@@ -1,4 +1,4 @@
-"""One index file: from the hash of a key to the records that have it. H slots, N entry places.
+"""One index file: from the hash of a key to the records that have the key. H slots, room for N entries.
 
     offset        size  type  field           valid
     0             8     i64   begin ms        store time of the first entry's message
@@ -29,13 +29,12 @@ from typing import Final
 
 from refmq.model.disk import DiskFile
 from refmq.protocol.record import string_hash
+from refmq.store.config import PIECE_BYTES_DEFAULT
 
 HEADER_BYTES: Final = 40
 SLOT_BYTES: Final = 4
 ENTRY_BYTES: Final = 20
 INT32_MAX: Final = 2**31 - 1
-ENTRIES_READ: Final = 50_000
-"""Entries read at once when a file is walked: 1 MB."""
 PAGE_BYTES: Final = 4096
 """What a file system allocates at once."""
 
@@ -75,7 +74,7 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexEnd:
-    """Where an index ends: the record of the newest entry, the name of its file as a number, and its place there."""
+    """Where an index ends: the record of the newest entry, its file's name as a number, and its place in that file."""
 
     last: int = -1
     file: int = 0
@@ -89,13 +88,16 @@ def key_hash(topic: str, key: str) -> int:
 
 
 class IndexFile:
-    """One file of the index. The header is kept in memory and written by `write_header`, once for every message."""
+    """One file of the index. The header is kept in memory; `write_header` writes it, once for every message."""
 
-    def __init__(self, name: str, file: DiskFile, slots: int, entries: int) -> None:
+    def __init__(
+        self, name: str, file: DiskFile, slots: int, entries: int, piece_bytes: int = PIECE_BYTES_DEFAULT
+    ) -> None:
         self.name = name
         self.file = file
         self.slots = slots
         self.entries = entries
+        self._entries_at_once = piece_bytes // ENTRY_BYTES
         self.is_dirty = False
         begin_ms, end_ms, begin, end, used, following = _HEADER.unpack(file.read(0, HEADER_BYTES))
         self.header = IndexHeader(begin_ms, end_ms, begin, end, used, max(1, following))
@@ -112,14 +114,18 @@ class IndexFile:
         return HEADER_BYTES + SLOT_BYTES * self.slots + ENTRY_BYTES * number
 
     def entry(self, number: int) -> IndexEntry:
+        assert 0 <= number < self.entries
         return IndexEntry(*_ENTRY.unpack(self.file.read(self._entry_at(number), ENTRY_BYTES)))
 
     def slot(self, number: int) -> int:
+        assert 0 <= number < self.slots
         return int(_SLOT.unpack(self.file.read(HEADER_BYTES + SLOT_BYTES * number, SLOT_BYTES))[0])
 
     def put_key(self, hashed: int, physical_offset: int, store_ms: int) -> None:
         """Adds one entry: first the entry, then the slot that leads to it. The header that counts it comes last."""
         assert not self.is_full
+        assert 0 <= hashed <= INT32_MAX
+        assert physical_offset >= self.header.end_physical or not self.count, "entries are in the order of the log"
         header = self.header
         number = header.next_entry
         slot_number = hashed % self.slots
@@ -152,7 +158,7 @@ class IndexFile:
             entry = self.entry(number)
             if entry.seconds < 0:
                 break
-            # The seconds are rounded down, so a message may be up to 999 ms younger than they say.
+            # The seconds are rounded down, so a message may be up to 999 ms newer than they say.
             stored_ms = header.begin_ms + 1000 * entry.seconds
             if entry.key_hash == hashed and begin_ms - 999 <= stored_ms <= end_ms:
                 yield entry.physical_offset
@@ -161,24 +167,25 @@ class IndexFile:
             number = entry.previous
 
     def covers(self, begin_ms: int, end_ms: int) -> bool:
-        """Whether some entry may lie in the time span."""
+        """Whether any entry may lie in the time span."""
         return self.count > 0 and begin_ms <= self.header.end_ms and self.header.begin_ms <= end_ms
 
     # --- recovery --------------------------------------------------------------------------------------------------
 
     def walk(self) -> Iterator[tuple[int, int, int, int]]:
-        """Hash, physical offset, seconds and previous entry of every entry from number 1 on, whatever they hold.
+        """Hash, physical offset, seconds and previous entry of every place from number 1 on, whatever is there.
 
-        Plain tuples: a file has up to twenty million entries.
+        Plain tuples, because a file has up to twenty million entries.
         """
         number = 1
         while number < self.entries:
-            count = min(ENTRIES_READ, self.entries - number)
+            count = min(self._entries_at_once, self.entries - number)
             yield from _ENTRY.iter_unpack(self.file.read(self._entry_at(number), count * ENTRY_BYTES))
             number += count
 
     def keep(self, count: int, end_ms: int) -> None:
-        """Cuts the file after `count` entries: slots and header are made anew from the entries that stay."""
+        """Cuts the file after `count` entries: slots and header are rebuilt from the entries that stay."""
+        assert 0 <= count < self.entries
         slots = array("i", bytes(SLOT_BYTES * self.slots))
         assert slots.itemsize == SLOT_BYTES
         used, last, begin = 0, 0, 0
@@ -206,7 +213,8 @@ class IndexFile:
         self.write_header()
 
     def _write_slots(self, slots: bytes) -> None:
-        """Writes the pages that differ: most of the table is a hole of 20 MB, and a start must not need room for it."""
+        """Writes the pages that differ. Most of the table is a hole of 20 MB, and a start must not need room for it."""
+        assert len(slots) == SLOT_BYTES * self.slots
         table = range(HEADER_BYTES, HEADER_BYTES + len(slots))
         for page in range(0, table.stop, PAGE_BYTES):
             start, stop = max(page, table.start), min(page + PAGE_BYTES, table.stop)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from refmq.filter.registry import Filters
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import EventFields
-from refmq.store.api import FilterBitmap
 from refmq.store.commit_log import CommitLog
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
@@ -26,31 +26,29 @@ class Parts:
     disk: Disk
     config: StoreConfig
     emit: Emit | None
-    filter_bitmap: FilterBitmap | None
+    filters: Filters | None
     names: DirectoryNames
     log: CommitLog
     index: Index | None
     delay: DelayLevels
     queues: dict[tuple[str, int], ConsumeQueue] = field(default_factory=dict)
     queue_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The queue offset that the next message of a queue gets: ahead of the queue while records wait for dispatch."""
+    """The queue offset of the next message of a queue: ahead of the queue while records wait for dispatch."""
     dirty_queues: set[tuple[str, int]] = field(default_factory=set)
     dispatched_to: PhysicalOffset = PhysicalOffset(0)  # noqa: RUF009 - a NewType is no call
     dispatched_ms: TimestampMs = TimestampMs(0)  # noqa: RUF009 - the same
     """Store time of the newest dispatched record."""
     checkpointed_to: PhysicalOffset = PhysicalOffset(0)  # noqa: RUF009 - the same
-    """What was dispatched when the last checkpoint was written: a start finds it durable, and goes on from there."""
+    """How far the log was dispatched at the last checkpoint: a start finds that much durable and resumes there."""
 
     @classmethod
-    def over(
-        cls, disk: Disk, config: StoreConfig, emit: Emit | None = None, filter_bitmap: FilterBitmap | None = None
-    ) -> Parts:
+    def over(cls, disk: Disk, config: StoreConfig, emit: Emit | None = None, filters: Filters | None = None) -> Parts:
         names = DirectoryNames(disk)
         return cls(
             disk=disk,
             config=config,
             emit=emit,
-            filter_bitmap=filter_bitmap,
+            filters=filters,
             names=names,
             log=CommitLog(disk, names, config),
             index=Index(disk, names, config) if config.index_enabled else None,
@@ -58,7 +56,8 @@ class Parts:
         )
 
     def queue_for(self, topic: str, queue_id: int) -> ConsumeQueue:
-        """The queue, made if it is new."""
+        """The queue, created if it is new."""
+        assert queue_id >= 0
         key = (topic, queue_id)
         queue = self.queues.get(key)
         if queue is None:
@@ -66,7 +65,7 @@ class Parts:
         return queue
 
     def forget_queue(self, key: tuple[str, int]) -> None:
-        """Removes a queue with its files. Its offsets begin at 0 again."""
+        """Removes a queue with its files. Its offsets start at 0 again."""
         queue = self.queues.pop(key)
         queue.remove()
         self.queue_offsets.pop(key, None)
@@ -74,7 +73,7 @@ class Parts:
 
     @property
     def queue_sum(self) -> int:
-        """Sum of the ends of all queues. The checkpoint remembers it: a queue that lost units shows."""
+        """Sum of the ends of all queues. The checkpoint remembers it, so that a queue that lost units is noticed."""
         return sum(queue.dispatched_end for queue in self.queues.values())
 
     @property

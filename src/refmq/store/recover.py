@@ -1,23 +1,23 @@
 """From the files that some process left behind to a store that serves.
 
-One algorithm, whatever happened before; each step can be interrupted and the whole begun again:
+One algorithm, whatever happened before. Each step can be interrupted, and the next start does the whole again:
 
     (before)        lock, look at every name, read the log: a stray file or a damaged log ends it here, unchanged
     StartStore      mark the store as in use
-    ScanLog         the log was read from `scan_from` to the first bytes that are no record: `valid_to`
-    TruncateQueue   cut every queue behind the units that are surely durable
-    TruncateLog     zero what is behind `valid_to`, remove later files, flush all of it
+    ScanLog         the log was read from `scan_from` to the first bytes that are not a record: `valid_to`
+    TruncateQueue   cut every queue after the units that are certainly durable
+    TruncateLog     zero everything past `valid_to`, remove later files, flush all of it
     DispatchMessage every record from there on gets its unit and its index entries again (dispatch is idempotent)
     Flush*, WriteCheckpoint
     FinishRecovery
 
-Where to begin stands in our block of the checkpoint (checkpoint.py): log, queues and index are durable up to the
-offsets there. If the block is not there or contradicts the files, the whole log is scanned and everything derived from
-it is built anew; that costs time, never messages. The abort file is kept for Java, our own recovery does not need it.
+Where to start is in our block of the checkpoint (checkpoint.py): log, queues and index are durable up to the offsets
+there. If the block is missing or contradicts the files, the whole log is scanned and everything derived from it is
+rebuilt; that costs time, never messages. The abort file is kept for Java; our own recovery does not need it.
 
-Damage. After a crash the log ends somewhere in what was not durable; good records may follow the first bad one, because
-pages are written back in any order, and they go. But where the log was durable, a bad record is damage, and the good
-ones behind it were acknowledged. Then the start is refused with `DamagedLog` and nothing is changed.
+Damage. After a crash the log ends somewhere in the part that was not durable. Good records may follow the first bad
+one, because pages are written back in any order; they go. But where the log was durable, a bad record is damage, and
+the good ones after it were acknowledged. Then the start is refused with `DamagedLog` and nothing is changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from refmq.errors import CorruptRecord, DamagedLog
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
-from refmq.store.api import RecoveryReport
+from refmq.protocol.record import RECORD_BYTES_MIN
 from refmq.store.checkpoint import (
     CHECKPOINT_TEMPORARY,
     Checkpoint,
@@ -48,14 +48,14 @@ from refmq.store.flush import flush_log, write_checkpoint
 from refmq.store.index import Index
 from refmq.store.index_file import IndexEnd, IndexFile
 from refmq.store.parts import Parts
-from refmq.store.scan import SCAN_CHUNK_BYTES, ScanResult, find_next_record, scan_log
+from refmq.store.scan import ScanResult, find_next_record, scan_log
+from refmq.store.values import RecoveryReport
 
 ABORT_FILE: Final = "abort"
-DISPATCH_AT_ONCE: Final = 10_000
 
 LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
-"""Queues of Java's light message queues hold units of other topics' records. We do not serve them; they are left alone,
-because dispatching could not build them again."""
+"""The queues of Java's light message queues hold units of other topics' records. We do not serve them, and we leave
+them alone, because dispatching could not rebuild them."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class _Plan:
 
     @property
     def is_settled(self) -> bool:
-        """Whether a clean stop has made everything durable and nothing was changed since, whatever the abort file says:
+        """Whether a clean stop made everything durable and nothing has changed since, whatever the abort file says:
         somebody may have removed it."""
         return self.durable is not None and self.durable.is_clean
 
@@ -84,7 +84,7 @@ class _Plan:
 async def recover(parts: Parts, now_ms: TimestampMs) -> RecoveryReport:
     """Recovers a locked store. Raises `StrayFile`, `DamagedLog` and `DiskError`."""
     plan = load(parts)
-    scan_from_checkpoint(parts, plan)  # reads only: a log that is refused stays as it is
+    scan_from_checkpoint(parts, plan)  # only reads: a log that is refused stays as it is
     await start_store(parts, plan)
     if parts.emit is not None:
         parts.emit(Event("ScanLog", a=plan.scan_from, b=plan.scan.valid_to))
@@ -106,7 +106,8 @@ async def recover(parts: Parts, now_ms: TimestampMs) -> RecoveryReport:
 
 
 async def finish_recovery(parts: Parts) -> None:
-    """Everything is in its queue and in the index: that is made durable and written down, and the store serves."""
+    """Everything is in its queue and in the index. That is made durable and recorded, and the store serves."""
+    assert parts.dispatched_to == parts.log.wrote
     await write_checkpoint(parts)
     if parts.emit is not None:
         parts.emit(Event("FinishRecovery", a=parts.log.wrote, b=parts.log.log_min))
@@ -119,7 +120,8 @@ async def stop_store(parts: Parts) -> None:
     before = None
     while before != parts.dispatched_to < parts.log.readable:
         before = parts.dispatched_to
-        dispatch_up_to(parts, parts.log.readable, DISPATCH_AT_ONCE)
+        dispatch_up_to(parts, parts.log.readable, _records_at_once(parts))
+    assert parts.dispatched_to <= parts.log.wrote
     if parts.dispatched_to == parts.log.wrote and await write_checkpoint(parts, is_clean=True):
         parts.disk.remove(ABORT_FILE)
         parts.names.changed("")
@@ -136,7 +138,7 @@ def load(parts: Parts) -> _Plan:
     disk = parts.disk
     was_clean = not disk.exists(ABORT_FILE)
     parts.log.files.load()
-    # A power loss may bring back the extension of a deleted queue alone. It goes with the queue, which has no units.
+    # A power loss may bring back just the extension of a deleted queue. It goes with the queue, which has no units.
     directories = (QUEUE_DIRECTORY, EXT_DIRECTORY) if parts.config.ext_enabled else (QUEUE_DIRECTORY,)
     for key in dict.fromkeys(key for directory in directories for key in _queues_in(disk, directory)):
         parts.queue_for(*key).load()
@@ -149,7 +151,7 @@ def load(parts: Parts) -> _Plan:
 def _queues_in(disk: Disk, directory: str) -> Iterator[tuple[str, int]]:
     """Topic and queue id of every queue that has a directory there.
 
-    What is no directory, or no number below a topic, is none of our business; Java ignores it as well.
+    Anything that is not a directory, or below a topic not a number, is none of our business; Java ignores it too.
     """
     for topic in disk.list(directory):
         if topic.startswith(LIGHT_QUEUE_PREFIX) or not disk.is_directory(f"{directory}/{topic}"):
@@ -161,7 +163,7 @@ def _queues_in(disk: Disk, directory: str) -> Iterator[tuple[str, int]]:
 
 
 def _believable(parts: Parts, durable: Durable | None) -> Durable | None:
-    """Our block, unless it cannot be about these files."""
+    """Our block of the checkpoint, unless it cannot be about these files."""
     if durable is None:
         return None
     files = parts.log.files
@@ -189,16 +191,16 @@ async def start_store(parts: Parts, plan: _Plan) -> None:
 
 
 def _still_true(plan: _Plan) -> Checkpoint:
-    """What of the checkpoint remains true while recovery changes things: it counts if this start is interrupted too.
+    """The part of the checkpoint that stays true while recovery changes things. It counts if this start dies too.
 
-    Once queues and index are being rebuilt nothing is durable but the log. The numbers may fit again by accident, when
-    the rebuilding is nearly done, although what stands there now was never flushed.
+    While queues and index are being rebuilt nothing but the log is durable. When that is nearly done the numbers may
+    fit again by accident, although what is there was never flushed.
     """
     if plan.durable is None:
         before = plan.checkpoint.durable
         if before is None:
             return Checkpoint(log_ms=plan.checkpoint.log_ms)
-        # Up to where the log was durable is still known, and more exactly than by a time stamp.
+        # How far the log was durable is still known, and more exactly than from a time stamp.
         log_to = PhysicalOffset(min(before.log_to, plan.scan.valid_to))
         nothing_else = Durable(log_to, PhysicalOffset(0), PhysicalOffset(0), queue_sum=0, index_end=IndexEnd())
         return Checkpoint(log_ms=plan.checkpoint.log_ms, durable=nothing_else)
@@ -209,7 +211,7 @@ def _still_true(plan: _Plan) -> Checkpoint:
 
 
 def scan_from_checkpoint(parts: Parts, plan: _Plan) -> None:
-    """Finds `valid_to`. The checkpoint is believed as long as log, queues and index are what it says."""
+    """Finds `valid_to`. The checkpoint is believed as long as log, queues and index are as it says."""
     _scan(parts, plan)
     contradiction = _contradiction(parts, plan)
     if contradiction:
@@ -226,20 +228,21 @@ def _scan(parts: Parts, plan: _Plan) -> None:
     if plan.durable is not None and files.bases:
         begin = max(files.begin, min(plan.durable.queues_to, plan.durable.index_to))
         scan_from = files.base_of(min(begin, files.limit - 1))
-        if files.are_whole_before(scan_from):  # otherwise the scan from the begin finds the missing file
+        if files.are_whole_before(scan_from):  # otherwise a scan from the start finds the missing file
             plan.scan_from = scan_from
     plan.scan = scan_log(
         files,
         plan.scan_from,
         page_bytes=config.page_bytes,
         check_crc=config.check_crc,
-        chunk_bytes=SCAN_CHUNK_BYTES,
+        piece_bytes=config.piece_bytes,
     )
+    assert files.begin <= plan.scan_from <= plan.scan.valid_to
     plan.records_scanned += plan.scan.records
 
 
 def _contradiction(parts: Parts, plan: _Plan) -> str:
-    """Why the checkpoint cannot be about these files; empty when it can. Raises `DamagedLog`."""
+    """Why the checkpoint cannot be about these files; empty if it can. Raises `DamagedLog`."""
     durable = plan.durable
     _refuse_damage(parts, plan)
     if durable is None:
@@ -257,19 +260,21 @@ def _contradiction(parts: Parts, plan: _Plan) -> str:
 
 
 def _refuse_damage(parts: Parts, plan: _Plan) -> None:
-    """Raises `DamagedLog` when good records that were durable follow the end of the valid part."""
+    """Raises `DamagedLog` if good records that were durable follow the end of the valid part."""
     if parts.config.on_damage is OnDamage.CUT:
         return
     valid_to = plan.scan.valid_to
-    following = find_next_record(parts.log.files, valid_to, page_bytes=parts.config.page_bytes)
+    following = find_next_record(
+        parts.log.files, valid_to, page_bytes=parts.config.page_bytes, piece_bytes=parts.config.piece_bytes
+    )
     if following is None:
         return
     position, store_ms = following
     if plan.checkpoint.durable is not None:
-        # True of the log whatever became of the rest; it may even be older than the oldest file.
+        # This is true of the log whatever became of the rest; it may even be older than the oldest file.
         was_durable = position < plan.checkpoint.durable.log_to
     else:
-        # Java's files: behind the end there may be older records that it cut off without erasing them.
+        # Java's files: after the end there may be older records that it cut off without erasing them.
         is_newer = store_ms >= plan.scan.last_store_ms
         was_durable = is_newer and (plan.was_clean or store_ms <= plan.checkpoint.log_ms)
     if was_durable:
@@ -281,9 +286,9 @@ def _refuse_damage(parts: Parts, plan: _Plan) -> None:
 
 
 async def truncate_queues(parts: Parts, plan: _Plan) -> None:
-    """Cuts every queue behind the units that are surely durable, and makes the cut durable."""
+    """Cuts every queue after the units that are certainly durable, and makes the cut durable."""
     if not plan.is_settled:
-        # A start that died may have removed files without waiting: they must not come back behind our back.
+        # A start that died may have removed files without waiting for that to be durable: they must not come back.
         await parts.names.flush_below(QUEUE_DIRECTORY)
         await parts.names.flush_below(EXT_DIRECTORY)
     ends = plan.queue_ends if plan.durable is not None else _queue_ends(parts, plan)
@@ -294,25 +299,26 @@ async def truncate_queues(parts: Parts, plan: _Plan) -> None:
 
 
 async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, plan: _Plan) -> None:
-    """Ends one queue, zeroes what was behind and flushes it: it must not come back when new units stand before it."""
+    """Ends one queue, zeroes the rest and flushes that: old units must not come back once new ones precede them."""
     cut = queue.end_at(end)
-    if cut or not plan.is_settled:  # a start that died may have zeroed all of it and flushed nothing
+    if cut or not plan.is_settled:  # a start that died may have zeroed everything and flushed nothing
         await queue.flush_files()
     if cut and parts.emit is not None:
         parts.emit(Event("TruncateQueue", "", queue.topic, queue.queue_id, queue.end, plan.scan.valid_to))
 
 
 def _queue_ends(parts: Parts, plan: _Plan) -> dict[tuple[str, int], int]:
-    # Units of expired records cannot be written again, and say where their queue goes on: they stay in any case.
+    # Units of expired records cannot be written again, and they say where their queue continues: they always stay.
     durable_to = parts.log.log_min if plan.durable is None else max(plan.durable.queues_to, parts.log.log_min)
     ends = {key: queue.find_end(min(durable_to, plan.scan.valid_to)) for key, queue in parts.queues.items()}
     return {key: end if parts.queues[key].last_physical_end >= 0 else 0 for key, end in ends.items()}
 
 
 async def truncate_log(parts: Parts, plan: _Plan) -> None:
-    """The log ends at `valid_to`, and nothing behind it can come back."""
+    """The log ends at `valid_to`, and nothing after it can come back."""
     log = parts.log
-    while log.files.remove_last_behind(plan.scan.valid_to):
+    assert plan.scan.valid_to >= plan.scan_from
+    while log.files.remove_last_after(plan.scan.valid_to):
         # One by one: otherwise a power loss could bring back a later file without those before it.
         plan.bytes_cut += log.file_bytes
         await parts.names.flush(LOG_DIRECTORY)
@@ -338,10 +344,11 @@ async def truncate_log(parts: Parts, plan: _Plan) -> None:
 
 
 def _truncate_index(parts: Parts, plan: _Plan) -> None:
-    """The index keeps what is surely durable; the rest is indexed again."""
+    """The index keeps what is certainly durable; the rest is indexed again."""
     index = parts.index
     if index is None:
         return
+    assert parts.log.wrote == plan.scan.valid_to, "the log is cut first"
     index.remove_empty()
     if plan.durable is None:
         keep_foreign = not parts.config.rebuild_index
@@ -352,14 +359,14 @@ def _truncate_index(parts: Parts, plan: _Plan) -> None:
         _cut_last_indexed(parts, index)
         return
     end = plan.durable.index_end
-    index.remove_behind(end)
+    index.remove_after(end)
     if index.files and (index.files[-1].count != end.count or not plan.is_settled):
         _cut_index_file(parts, index.files[-1], end.count)
 
 
 def _cut_last_indexed(parts: Parts, index: Index) -> None:
-    """Takes the newest record out of an index that nobody vouches for: the file with its other keys may be missing. It
-    is indexed again, if the log still has it."""
+    """Takes the newest record out of an index that nobody vouches for: the file with its other keys may be missing. If
+    the log still has the record, it is indexed again."""
     last = index.last_physical
     while index.files and last == index.last_physical >= parts.log.log_min:
         file, count = index.files[-1], index.files[-1].count
@@ -372,6 +379,8 @@ def _cut_last_indexed(parts: Parts, index: Index) -> None:
 
 
 def _cut_index_file(parts: Parts, file: IndexFile, count: int) -> None:
+    """Cuts an index file after `count` entries; its end time becomes that of the last one that stays."""
+    assert count > 0
     last = file.entry(count)
     record = parts.log.record_at(last.physical_offset)
     end_ms = file.header.begin_ms + 1000 * last.seconds
@@ -381,7 +390,7 @@ def _cut_index_file(parts: Parts, file: IndexFile, count: int) -> None:
 
 
 def _catch_up(parts: Parts, plan: _Plan) -> None:
-    """Dispatches every record that is not surely in its queue and in the index."""
+    """Dispatches every record that is not certainly in its queue and in the index."""
     log = parts.log
     begin = log.log_min
     if plan.durable is not None:
@@ -394,8 +403,13 @@ def _catch_up(parts: Parts, plan: _Plan) -> None:
         parts.queue_offsets[key] = queue.end
     while parts.dispatched_to < log.wrote:
         before = parts.dispatched_to
-        plan.dispatched += len(dispatch_up_to(parts, log.wrote, DISPATCH_AT_ONCE))
+        plan.dispatched += len(dispatch_up_to(parts, log.wrote, _records_at_once(parts)))
         assert parts.dispatched_to > before, "a scanned record can be dispatched"
     for key, queue in parts.queues.items():
         parts.queue_offsets[key] = queue.end
         queue.correct_min_offset(log.log_min)
+
+
+def _records_at_once(parts: Parts) -> int:
+    """How many records are dispatched at once. Their results are kept until then, so memory sets the bound."""
+    return max(1, parts.config.piece_bytes // RECORD_BYTES_MIN)

@@ -1,58 +1,57 @@
-"""Reading the log from a record boundary to the first bytes that are no record: where the log ends.
+"""Reading the log from a record boundary to the first bytes that are not a record: where the log ends.
 
-What is checked of every record: magic, that its physical offset is where it stands, that its total size is the sum of
-its parts and fits the file, the CRC of its body, and that it names a queue that can be. The CRC covers nothing but the
-body, so two more things are looked at, because what was not written reads as zeros. A write that a crash interrupted
-ends early: a record whose last text ends with a zero byte is torn. A page that a power failure took is all zeros: so is
-a record whose topic or properties are nothing but zeros from one page boundary to the next, or whose header has a whole
-page of zeros, where pages are that small. (`append` never writes a record that looks like the first.)
+What is checked of every record: its magic, that its physical offset is where it stands, that its total size is the sum
+of its parts and fits the file, the CRC of its body, and that it names a queue that can exist.
 
-The loop is the hot part of a recovery: one `unpack_from`, one CRC and a few comparisons per record, in pieces of some
-MiB, so that a log of any size is scanned in bounded memory.
+The CRC covers nothing but the body, so two more things are checked, because what was not written reads as zeros:
+
+- A write that a crash interrupted ends early. A record whose last text ends with a zero byte is torn. (`append` never
+  writes a record that looks like that.)
+- A page that a power failure took is all zeros. So a record is torn if its topic or its properties are nothing but
+  zeros from one page boundary to the next, or, where pages are that small, if its header has a whole page of zeros.
+
+The log is read in pieces, so a log of any size is scanned in bounded memory.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-from zlib import crc32
 
 from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.protocol.record import (
+    BLANK_HEADER_BYTES,
     BLANK_MAGIC,
+    HEADER_BYTES_MAX,
+    PHYSICAL_OFFSET_AT,
+    QUEUE_ID_AT,
     RECORD_BYTES_MIN,
     RECORD_MAGIC,
-    RECORD_MAGIC_V2,
-    SYS_FLAG_BORN_IPV6,
-    SYS_FLAG_STORE_IPV6,
     TRANSACTION_PREPARED,
-    decode_record,
+    RecordHeader,
+    RecordParts,
+    check_body,
+    decode_topic,
+    find_parts,
+    is_record_magic,
+    read_header,
+    read_size_and_magic,
 )
+from refmq.store.config import PIECE_BYTES_DEFAULT
 from refmq.store.consume_queue import is_storable_topic
 from refmq.store.file_sequence import FileSequence
 
-SCAN_CHUNK_BYTES: Final = 4 * 1024 * 1024
-"""Read at once. Larger than most records; a record that does not fit gets a piece of its own size."""
-
-HEADER_BYTES_MAX: Final = 88 + 24
-"""What stands before the body of a record with two IPv6 hosts."""
-
-# total size, magic, body crc, queue id, queue offset, physical offset, sys flag, body length: two IPv4 hosts
-_HEAD4 = struct.Struct(">iIii4xqqi44xi")
-assert _HEAD4.size == 88
-_SIZE_AND_MAGIC = struct.Struct(">iI")
-_INT64 = struct.Struct(">q")
-_NOT_QUEUED: Final = TRANSACTION_PREPARED  # a bit that rolled back records have as well
-_IPV6 = SYS_FLAG_BORN_IPV6 | SYS_FLAG_STORE_IPV6
-_MAGIC_BYTES = struct.pack(">I", RECORD_MAGIC)
+_NOT_QUEUED: Final = TRANSACTION_PREPARED
+"""A bit that prepared and rolled-back records have: they belong to no queue."""
+_MAGIC_AT: Final = 4
+_MAGIC_BYTES: Final = RECORD_MAGIC.to_bytes(4, "big")
 
 
 @dataclass(frozen=True, slots=True)
 class ScanResult:
-    """How far the log is valid, and why not further."""
+    """How far the log is valid, and why no further."""
 
     valid_to: PhysicalOffset
     records: int
@@ -68,35 +67,24 @@ def scan_log(
     *,
     page_bytes: int = 4096,
     check_crc: bool = True,
-    chunk_bytes: int = SCAN_CHUNK_BYTES,
+    piece_bytes: int = PIECE_BYTES_DEFAULT,
 ) -> ScanResult:
     """Reads from `scan_from`, which must be a record boundary, to the first position where no record is.
 
-    A blank record leads to the next file; in the last file the log ends before it, so that the file can go on.
+    A blank record leads to the next file; in the last file the log ends before it, so that the file can be continued.
     """
-    position = scan_from
-    records = 0
-    last_at = -1
+    position, records, last_store_ms = scan_from, 0, 0
     stopped_by: CorruptRecord | None = None
-    topics: set[bytes] = set()
     whole = {base for base in files.bases if files.file(base).size_bytes == files.file_bytes}
-    while position - position % files.file_bytes in whole:
-        base = position - position % files.file_bytes
-        data = _chunk(files, base, position, chunk_bytes)
-        consumed, count, last = _scan_chunk(data, position, position - base, page_bytes, check_crc, topics)
-        records += count
-        if count:
-            last_at = position + last
-        position += consumed
+    window = _Window(files, piece_bytes)
+    while files.base_of(position) in whole:
+        base = files.base_of(position)
         left = base + files.file_bytes - position
-        if left < 8:
-            # No room for another record: never written so, but a file that ends exactly is no damage.
-            stopped_by = None if left == 0 else CorruptRecord("blank record", position, "at least 8 bytes", left)
-            position = position if left else base + files.file_bytes
-            if left:
-                break
-            continue
-        size, magic = _SIZE_AND_MAGIC.unpack(files.read(position, 8))
+        if left < BLANK_HEADER_BYTES:
+            stopped_by = CorruptRecord("blank record", position, f"at least {BLANK_HEADER_BYTES} bytes", left)
+            break
+        data, at = window.at(position, BLANK_HEADER_BYTES)
+        size, magic = read_size_and_magic(data, at)
         if magic == BLANK_MAGIC:
             if size != left:
                 stopped_by = CorruptRecord("blank record", position, f"the {left} bytes that are left", size)
@@ -105,93 +93,100 @@ def scan_log(
                 break
             position = base + files.file_bytes
             continue
-        if consumed and RECORD_BYTES_MIN <= size <= left and magic in (RECORD_MAGIC, RECORD_MAGIC_V2):
-            continue  # a record that only reaches over the end of the piece, or one for the slow look below
-        stopped_by = check_slowly(files, position, page_bytes=page_bytes, check_crc=check_crc)
-        if stopped_by is None and magic != 0:
-            records += 1
-            last_at = position
-            position += size
-            continue
-        break
-    last_store_ms = _store_time(files, last_at) if last_at >= 0 else TimestampMs(0)
-    return ScanResult(PhysicalOffset(position), records, last_store_ms, stopped_by)
+        if size == magic == 0:
+            break  # nothing was ever written here
+        try:
+            data, at = window.at(position, _record_size(size, magic, left, position))
+            header = check_record(data, at, position, position - base, page_bytes=page_bytes, check_crc=check_crc)
+        except CorruptRecord as damage:
+            stopped_by = damage
+            break
+        records += 1
+        last_store_ms = header.store_timestamp_ms
+        position += header.size_bytes
+    assert position >= scan_from
+    return ScanResult(PhysicalOffset(position), records, TimestampMs(last_store_ms), stopped_by)
 
 
-def _chunk(files: FileSequence, base: int, position: int, chunk_bytes: int) -> bytes:
-    left = base + files.file_bytes - position
-    return files.read(position, min(chunk_bytes, left))
+class _Window:
+    """The piece of a file that is in memory. One read serves many records; a record that does not fit is read alone."""
+
+    def __init__(self, files: FileSequence, piece_bytes: int) -> None:
+        self._files = files
+        self._piece_bytes = piece_bytes
+        self._data = b""
+        self._position = 0
+
+    def at(self, position: int, length: int) -> tuple[bytes, int]:
+        """Some bytes, and where in them `position` is: at least `length` from there, all in one file."""
+        index = position - self._position
+        if not 0 <= index <= len(self._data) - length:
+            left = self._files.file_bytes - position % self._files.file_bytes
+            assert length <= left
+            self._data = self._files.read(position, min(max(length, self._piece_bytes), left))
+            self._position, index = position, 0
+        return self._data, index
 
 
-def _scan_chunk(
-    data: bytes, position: int, in_file: int, page_bytes: int, check_crc: bool, topics: set[bytes]
-) -> tuple[int, int, int]:
-    """Takes whole plain records off the front of `data`, which stands at `position` and `in_file` bytes into its file.
-    `topics` are those that are known to be good.
+def _record_size(size: int, magic: int, left: int, position: int) -> int:
+    """The size of a record that starts so, `left` bytes before the end of its file. Raises `CorruptRecord`."""
+    if not is_record_magic(magic):
+        raise CorruptRecord("magic", position + _MAGIC_AT, f"{RECORD_MAGIC:#010x}", f"{magic:#010x}")
+    if not RECORD_BYTES_MIN <= size <= left:
+        raise CorruptRecord("total size", position, f"{RECORD_BYTES_MIN} .. {left}", size)
+    return size
 
-    Returns how many bytes and records those are and where the last one begins. Stops at anything else: whoever
-    called looks at it again, slowly.
+
+def check_record(
+    data: bytes, at: int, position: int, in_file: int, *, page_bytes: int, check_crc: bool = True
+) -> RecordHeader:
+    """The header of the record at `data[at]`, which stands at `position` of the log and `in_file` bytes into its file.
+
+    Raises `CorruptRecord` if it is not a record as it was once written there: everything that this module's head
+    promises is checked here.
     """
-    unpack = _HEAD4.unpack_from
-    view = memoryview(data)
-    length = len(data)
-    end = length - RECORD_BYTES_MIN
-    page_mask = -page_bytes
-    pages_fit_header = page_bytes < HEADER_BYTES_MAX
-    at = 0
-    count = 0
-    last = 0
-    while at <= end:
-        total, magic, crc, queue_id, queue_offset, physical, sys_flag, body_length = unpack(data, at)
-        body = at + 88
-        stop = at + total
-        if magic != RECORD_MAGIC or physical != position + at or stop > length:
-            break
-        if sys_flag & _IPV6:
-            body += 12 * ((sys_flag >> 4 & 1) + (sys_flag >> 5 & 1))
-            body_length = int.from_bytes(data[body - 4 : body], "big", signed=True)
-        tail = body + body_length
-        if body_length < 0 or tail + 3 > stop or (check_crc and crc32(view[body:tail]) & 0x7FFFFFFF != crc):
-            break
-        properties = tail + data[tail] + 3
-        if properties > stop or data[tail] > 127 or stop - properties > 32767:
-            break
-        if (data[properties - 2] << 8) | data[properties - 1] != stop - properties:
-            break
-        if not data[stop - 1] and (stop > properties or not data[properties - 3]):
-            break
-        topic = data[tail + 1 : properties - 2]
-        if (topic not in topics or (queue_id | queue_offset) < 0) and not sys_flag & _NOT_QUEUED:
-            if queue_id < 0 or queue_offset < 0 or not _is_topic(topic):
-                break
-            topics.add(topic)
-        if pages_fit_header and has_lost_page(data, at, body, in_file, page_bytes, whole_only=True):
-            break
-        if ((in_file + tail) ^ (in_file + stop - 1)) & page_mask and (
-            has_lost_page(data, tail + 1, properties - 2, in_file, page_bytes)
-            or has_lost_page(data, properties, stop, in_file, page_bytes)
-        ):
-            break
-        last = at
-        count += 1
-        at = stop
-    return at, count, last
+    base = position - at
+    header = read_header(data, at, base=base)
+    parts = find_parts(data, at, header, base=base)
+    if check_crc:
+        check_body(data, at, header, parts, base=base)
+    topic = decode_topic(data, parts, base=base)
+    if header.physical_offset != position:
+        raise CorruptRecord("physical offset", position + PHYSICAL_OFFSET_AT, position, header.physical_offset)
+    if not header.sys_flag & _NOT_QUEUED:
+        if header.queue_id < 0 or header.queue_offset < 0:
+            raise CorruptRecord("queue", position + QUEUE_ID_AT, "a queue id and an offset in it", header.queue_id)
+        if not is_storable_topic(topic):
+            raise CorruptRecord("topic", base + parts.topic_at, "the name of a queue", topic)
+    _refuse_zeros(data, at, position, in_file, parts, page_bytes)
+    return header
 
 
-def _is_topic(topic: bytes) -> bool:
-    try:
-        return is_storable_topic(topic.decode())
-    except UnicodeDecodeError:
-        return False
+def _refuse_zeros(data: bytes, at: int, position: int, in_file: int, parts: RecordParts, page_bytes: int) -> None:
+    """Raises `CorruptRecord` for zeros that nobody wrote. Neither the checksum nor any length can notice them."""
+    assert at < parts.body_at <= parts.topic_end <= parts.properties_at <= parts.end <= len(data)
+    last_text_end = parts.end if parts.end > parts.properties_at else parts.topic_end
+    if not data[last_text_end - 1]:
+        raise CorruptRecord("properties", position, "bytes as they were written", "zeros at the end")
+    start = in_file - at  # of `data` in the file, from which pages are counted
+    if page_bytes < HEADER_BYTES_MAX and has_lost_page(data, at, parts.body_at, start, page_bytes, whole_only=True):
+        raise CorruptRecord("header", position, "bytes as they were written", "a lost page of zeros")
+    if (start + parts.body_end) // page_bytes == (start + parts.end - 1) // page_bytes:
+        return  # within one page, texts that were lost would have been lost to the end
+    for text_at, text_end in ((parts.topic_at, parts.topic_end), (parts.properties_at, parts.end)):
+        if has_lost_page(data, text_at, text_end, start, page_bytes):
+            raise CorruptRecord("properties", position, "bytes as they were written", "a lost page of zeros")
 
 
 def has_lost_page(
     data: bytes, start: int, stop: int, in_file: int, page_bytes: int, *, whole_only: bool = False
 ) -> bool:
-    """Whether some page holds nothing but zeros of the text `data[start:stop]`, or all of a page with `whole_only`.
+    """Whether some page holds nothing but zeros of `data[start:stop]`.
 
-    `in_file` is the position of `data[0]` in its file: pages are counted from there.
+    With `whole_only`, a page counts only if all of it lies within. `in_file` is the position of `data[0]` in its
+    file, from which pages are counted.
     """
+    assert 0 <= start <= stop <= len(data)
     at = start
     while at < stop:
         piece_end = min(at + page_bytes - (in_file + at) % page_bytes, stop)
@@ -201,72 +196,33 @@ def has_lost_page(
     return False
 
 
-def check_slowly(
-    files: FileSequence, position: int, *, page_bytes: int = 4096, check_crc: bool = True
-) -> CorruptRecord | None:
-    """What is wrong with the record at `position`; None when it is a good one, or when nothing was ever written."""
-    base = files.base_of(position)
-    left = base + files.file_bytes - position
-    head = files.read(position, min(left, 8))
-    if not any(head):
-        return None
-    size, magic = _SIZE_AND_MAGIC.unpack(head) if len(head) == 8 else (0, 0)
-    if magic not in (RECORD_MAGIC, RECORD_MAGIC_V2):
-        return CorruptRecord("magic", position + 4, f"{RECORD_MAGIC:#010x}", f"{magic:#010x}")
-    if not RECORD_BYTES_MIN <= size <= left:
-        return CorruptRecord("total size", position, f"{RECORD_BYTES_MIN} .. {left}", size)
-    data = files.read(position, size)
-    try:
-        record = decode_record(data, base=position, check_crc=check_crc)
-    except CorruptRecord as error:
-        return error
-    if record.physical_offset != position:
-        return CorruptRecord("physical offset", position + 28, position, record.physical_offset)
-    if not record.sys_flag & _NOT_QUEUED:
-        if record.queue_id < 0 or record.queue_offset < 0:
-            return CorruptRecord("queue", position + 12, "a queue id and an offset in it", record.queue_id)
-        if not is_storable_topic(record.topic):
-            return CorruptRecord("topic", position, "the name of a queue", record.topic)
-    texts = size - len(record.properties)
-    topic = texts - 2 - len(record.topic.encode())
-    if not data[size - 1] and (size > texts or not data[texts - 3]):
-        return CorruptRecord("properties", position, "bytes as they were written", "zeros at the end")
-    in_file = position - base
-    if has_lost_page(data, 0, topic - 1 - len(record.body), in_file, page_bytes, whole_only=True):
-        return CorruptRecord("header", position, "bytes as they were written", "a lost page of zeros")
-    if has_lost_page(data, topic, texts - 2, in_file, page_bytes) or has_lost_page(
-        data, texts, size, in_file, page_bytes
-    ):
-        return CorruptRecord("properties", position, "bytes as they were written", "a lost page of zeros")
-    return None
-
-
-def find_next_record(files: FileSequence, position: int, *, page_bytes: int = 4096) -> tuple[int, TimestampMs] | None:
-    """The first good record behind `position`, with its store time: does anything follow the damage?"""
+def find_next_record(
+    files: FileSequence, position: int, *, page_bytes: int = 4096, piece_bytes: int = PIECE_BYTES_DEFAULT
+) -> tuple[int, TimestampMs] | None:
+    """The first good record after `position`, with its store time: does anything follow the damage?"""
     for base in files.bases:
         if base + files.file_bytes <= position or files.file(base).size_bytes != files.file_bytes:
             continue
-        for at in _places_of_magic(files, base, max(base, position + 1)):
-            if check_slowly(files, at, page_bytes=page_bytes) is None:
-                return at, _store_time(files, at)
+        for at in _places_of_magic(files, base, max(base, position + 1), piece_bytes):
+            left = base + files.file_bytes - at
+            try:
+                size = _record_size(*read_size_and_magic(files.read(at, BLANK_HEADER_BYTES)), left, at)
+                header = check_record(files.read(at, size), 0, at, at - base, page_bytes=page_bytes)
+            except CorruptRecord:
+                continue  # the body of a message may hold anything, also what looks like a record
+            return at, TimestampMs(header.store_timestamp_ms)
     return None
 
 
-def _places_of_magic(files: FileSequence, base: int, start: int) -> Iterator[int]:
-    """Positions in one file where a record could begin, by its magic."""
+def _places_of_magic(files: FileSequence, base: int, start: int, piece_bytes: int) -> Iterator[int]:
+    """Positions in one file where a record could start, going by its magic."""
     end = base + min(files.file(base).data_end(), files.file_bytes)
     at = start
     while at < end:
-        data = files.read(at, min(SCAN_CHUNK_BYTES, end - at))
+        data = files.read(at, min(piece_bytes, end - at))
         found = data.find(_MAGIC_BYTES)
         while found >= 0:
-            if at + found - 4 >= start:
-                yield at + found - 4
+            if at + found - _MAGIC_AT >= start:
+                yield at + found - _MAGIC_AT
             found = data.find(_MAGIC_BYTES, found + 1)
-        at += max(1, len(data) - 3) if at + len(data) < end else len(data)
-
-
-def _store_time(files: FileSequence, position: int) -> TimestampMs:
-    head = files.read(position, 76)
-    sys_flag = int.from_bytes(head[36:40], "big")
-    return TimestampMs(_INT64.unpack_from(head, 68 if sys_flag & SYS_FLAG_BORN_IPV6 else 56)[0])
+        at += max(1, len(data) - len(_MAGIC_BYTES) + 1) if at + len(data) < end else len(data)

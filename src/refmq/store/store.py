@@ -1,7 +1,7 @@
-"""The reference store: the `MessageStore` that can be read beside spec/store_recovery.
+"""The reference store: a `MessageStore` to be read beside spec/store_recovery.
 
 The work is done in the modules of the steps; this one holds the state of the store as a whole: is it running, may it
-accept, has a flush failed.
+accept puts, has a flush failed.
 """
 
 from __future__ import annotations
@@ -11,26 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from refmq.errors import DiskError, DiskFailed, DiskFull, UsageError
+from refmq.filter.message_filter import MatchAll, MessageFilter
+from refmq.filter.registry import Filters
 from refmq.model.disk import Disk, DiskLock
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.store.api import (
-    BatchToStore,
-    Boundary,
-    Dispatched,
-    FilterBitmap,
-    GetResult,
-    LogPiece,
-    MatchAll,
-    MessageFilter,
-    MessageToStore,
-    PutResult,
-    PutStatus,
-    QueryResult,
-    QueueId,
-    QueueUnit,
-    RecoveryReport,
-)
-from refmq.store.append import Refused, append_batch, append_message, emit_ack
+from refmq.store.append import append_message, plan_batch, plan_message
 from refmq.store.clean import Pressure, disk_pressure, expire_files, follow_log_min
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import FlushMode, StoreConfig
@@ -49,6 +34,20 @@ from refmq.store.get import get_message, query_by_key, units_from
 from refmq.store.parts import Emit, Parts
 from refmq.store.recover import recover, stop_store
 from refmq.store.time_search import offset_by_time, unit_store_time
+from refmq.store.values import (
+    AppendPlan,
+    BatchToStore,
+    Boundary,
+    Dispatched,
+    GetResult,
+    LogPiece,
+    MessageToStore,
+    PutStatus,
+    QueryResult,
+    QueueId,
+    QueueUnit,
+    RecoveryReport,
+)
 
 LOCK_FILE = "lock"
 
@@ -62,20 +61,20 @@ class ReferenceStore:
         config: StoreConfig | None = None,
         *,
         emit: Emit | None = None,
-        filter_bitmap: FilterBitmap | None = None,
+        filters: Filters | None = None,
     ) -> None:
-        """`emit` gets one event for every step taken. `filter_bitmap` computes what goes to the extension files."""
+        """`emit` gets one event for every step taken. `filters` are what the extension files are written from."""
         self.config = config or StoreConfig()
         self._disk = disk
         self._emit = emit
-        self._filter_bitmap = filter_bitmap
+        self._filters = filters
         self._parts: Parts | None = None
         self._lock: DiskLock | None = None
         self._clock = FlushClock()
         self._failure: DiskError | None = None
         self._pressure = Pressure()
         self._lacks_room: set[str] = set()
-        """Which of `dispatch` and `maintain` found no room, until their next attempt finds some."""
+        """Which of `dispatch` and `maintain` found the disk full at their last attempt."""
         self._is_maintaining = False
         self._wants_checkpoint = False
 
@@ -92,7 +91,7 @@ class ReferenceStore:
         if self._parts is not None:
             raise UsageError("the store is started already")
         lock = self._disk.lock(LOCK_FILE)
-        parts = Parts.over(self._disk, self.config, self._emit, self._filter_bitmap)
+        parts = Parts.over(self._disk, self.config, self._emit, self._filters)
         try:
             for directory in (LOG_DIRECTORY, QUEUE_DIRECTORY):
                 if not self._disk.is_directory(directory):
@@ -128,6 +127,10 @@ class ReferenceStore:
     # --- write -------------------------------------------------------------------------------------------------------
 
     @property
+    def disk_used_ratio(self) -> float:
+        return self._disk.usage("").used_ratio
+
+    @property
     def accepts_puts(self) -> bool:
         return (
             self._parts is not None
@@ -137,40 +140,29 @@ class ReferenceStore:
             and not self._parts.config.is_slave
         )
 
-    def put(self, message: MessageToStore, now_ms: TimestampMs) -> PutResult:
+    @property
+    def failure(self) -> DiskError | None:
+        return self._failure
+
+    def plan_message(self, message: MessageToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
         if self._parts is None or not self.accepts_puts:
-            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-        try:
-            return append_message(self._parts, message, now_ms)
-        except Refused as refused:
-            return PutResult(refused.status)
-        except DiskError as error:
-            return self._put_failed(error)
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        return plan_message(self._parts, message, now_ms)
 
-    def put_batch(self, batch: BatchToStore, now_ms: TimestampMs) -> PutResult:
+    def plan_batch(self, batch: BatchToStore, now_ms: TimestampMs) -> AppendPlan | PutStatus:
         if self._parts is None or not self.accepts_puts:
-            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        return plan_batch(self._parts, batch, now_ms)
+
+    def append(self, plan: AppendPlan) -> PutStatus:
+        if self._parts is None or not self.accepts_puts:
+            return PutStatus.SERVICE_NOT_AVAILABLE
         try:
-            return append_batch(self._parts, batch, now_ms)
-        except Refused as refused:
-            return PutResult(refused.status)
+            return append_message(self._parts, plan)
         except DiskError as error:
-            return self._put_failed(error)
-
-    def _put_failed(self, error: DiskError) -> PutResult:
-        """No room is over when there is room again; anything else is the end of accepting."""
-        if not isinstance(error, DiskFull):
-            self._failure = error
-        return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-
-    def ack_put(self, result: PutResult) -> PutStatus:
-        status = PutStatus.PUT_OK
-        must_wait = self.config.flush_mode is FlushMode.SYNC
-        if self._failure is not None or (must_wait and self.flushed_to < result.durable_at):
-            status = PutStatus.FLUSH_DISK_TIMEOUT
-        if self._emit is not None:
-            emit_ack(self.parts, self._emit, result, status)
-        return status
+            if not isinstance(error, DiskFull):  # a full disk may have room again, anything else stays wrong
+                self._failure = error
+            return PutStatus.SERVICE_NOT_AVAILABLE
 
     async def flush(self) -> PhysicalOffset:
         parts = self.parts
@@ -344,16 +336,16 @@ class ReferenceStore:
 
     # --- administration ----------------------------------------------------------------------------------------------
 
-    def set_filter_bitmap(self, filter_bitmap: FilterBitmap) -> None:
-        self._filter_bitmap = filter_bitmap
+    def set_filters(self, filters: Filters | None) -> None:
+        self._filters = filters
         if self._parts is not None:
-            self._parts.filter_bitmap = filter_bitmap
+            self._parts.filters = filters
 
     def set_slave(self, is_slave: bool) -> None:
-        """A slave that becomes the master goes on behind its last whole record: its master may have died in one."""
+        """A slave that becomes the master continues after its last whole record: its master may have died in one."""
         parts = self.parts
         if parts.config.is_slave and not is_slave:
-            parts.log.forget_begun()
+            parts.log.forget_incomplete()
             end = take_over_offsets(parts)
             if end < parts.log.wrote:
                 parts.log.files.truncate(end)
@@ -369,7 +361,7 @@ class ReferenceStore:
         for key in offsets:
             parts.queue_offsets.pop(key, None)
         if parts.dispatched_to < parts.log.wrote:
-            # Records that wait for dispatch have their queue offsets already; the topic goes on behind them.
+            # Records that wait for dispatch have their queue offsets already; the topic continues after them.
             parts.queue_offsets.update(offsets)
         directory = f"{QUEUE_DIRECTORY}/{topic}"
         if keys and self._disk.is_directory(directory) and not self._disk.list(directory):

@@ -1,7 +1,7 @@
-"""Small files that are replaced as a whole: configuration that must be old or new after a crash, never half.
+"""Small files that are replaced as a whole: after a crash they hold the old content or the new, never a mixture.
 
-As upstream, a new content goes to ``FILE.tmp`` and is renamed; the previous content is kept in ``FILE.bak``. Upstream
-does not flush; here each file is durable before it gets its name, so a power loss leaves the old content or the new.
+As upstream, the new content goes to ``FILE.tmp``, which is then renamed; the previous content is kept in ``FILE.bak``.
+Upstream does not flush. Here each file is durable before it gets its name, so a power loss cannot leave it half done.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ def read_text_file(disk: Disk, path: str) -> bytes | None:
 
 
 def read_text_file_or_backup(disk: Disk, path: str) -> bytes | None:
-    """The content, or that of the backup when the file is missing or empty."""
+    """The content, or that of the backup if the file is missing or empty."""
     return read_text_file(disk, path) or read_text_file(disk, f"{path}.bak")
 
 
 async def replace_text_file(disk: Disk, path: str, content: bytes) -> None:
-    """Replace the content in one step and keep the previous one as a backup. Never call it twice at a time."""
+    """Replaces the content in one step and keeps the previous one as a backup. Never call it twice at the same time."""
     previous = read_text_file(disk, path)
     if previous == content:
-        # A save that failed, or a life that ended, may have left the name without making it durable.
+        # A save that failed or a process that died may have left the name without making it durable.
         file = disk.open(path)
         try:
             await file.flush()
@@ -58,7 +58,7 @@ async def _write_under_name(disk: Disk, path: str, content: bytes) -> None:
 
 
 async def _flush_directories(disk: Disk, path: str) -> None:
-    """Makes the name of a file durable, and those of its directories: who made them may not have lived to do it."""
+    """Makes the name of a file and those of its directories durable: whoever made them may have died before that."""
     directory = path
     while directory:
         directory, _, _ = directory.rpartition("/")

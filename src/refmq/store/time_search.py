@@ -7,15 +7,15 @@ was set back it finds some message near the time, as Java does.
 from __future__ import annotations
 
 from refmq.model.ids import QueueOffset, TimestampMs
-from refmq.store.api import Boundary
 from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.parts import Parts
+from refmq.store.values import Boundary
 
 
 def offset_by_time(
     parts: Parts, topic: str, queue_id: int, timestamp_ms: TimestampMs, boundary: Boundary
 ) -> QueueOffset:
-    """The queue offset that `boundary` means; 0 for a queue without messages."""
+    """The queue offset that `boundary` asks for; 0 for a queue without messages."""
     queue = parts.queues.get((topic, queue_id))
     if queue is None or queue.end == 0:
         return QueueOffset(0)
@@ -34,16 +34,17 @@ def _first_at_or_after(parts: Parts, queue: ConsumeQueue, timestamp_ms: int) -> 
     low, high = int(queue.min_offset), int(queue.end)
     while low < high:
         middle = (low + high) // 2
-        # A message that cannot be read any more (-1) is older than every time.
+        # A message that can no longer be read (-1) counts as older than any time.
         if unit_store_time(parts, queue, middle) >= timestamp_ms:
             high = middle
         else:
             low = middle + 1
+    assert queue.min_offset <= low
     return low
 
 
 def _nearest(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, low: int) -> int:
-    """4.9.8: the nearer one of two neighbours, the earlier one when both are as near; the last one behind the end."""
+    """4.9.8: the nearer of two neighbours, the earlier one if both are equally near; past the end, the last one."""
     if low >= queue.end:
         return max(queue.min_offset, queue.end - 1)
     if low == queue.min_offset:
@@ -56,6 +57,6 @@ def _nearest(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, low: int) -> 
 
 
 def unit_store_time(parts: Parts, queue: ConsumeQueue, queue_offset: int) -> TimestampMs:
-    """When the message was stored; -1 when it cannot be read."""
+    """When the message was stored; -1 if it cannot be read."""
     unit = queue.unit(queue_offset)
     return parts.log.store_time(unit[0], unit[1]) if unit is not None else TimestampMs(-1)

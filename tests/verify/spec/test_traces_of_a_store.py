@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from refmq.model.step import Event
+from refmq.plane.ack import ack_put_enabled, ack_put_events
 from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
-from refmq.store import FlushMode, ReferenceStore, StoreConfig
+from refmq.store import AppendPlan, FlushMode, PutStatus, ReferenceStore, StoreConfig
 from refmq.tools.jdk import find_java
 from refmq.tools.tlc import find_tlc_jar
 from refmq.verify.spec.check import RunOptions
@@ -33,10 +34,14 @@ def life(disk: SimulatedDisk, events: list[Event], begin: int, config: StoreConf
     run(store.start(at(begin)))
     for number in range(begin, begin + 4):
         body = b"m%d" % number * (1 + number % 3 * 30)
-        result = store.put(message(f"T{number % 2}", 0, body, keys=f"k{number}", unique=f"U{number}"), at(number))
+        to_store = message(f"T{number % 2}", 0, body, keys=f"k{number}", unique=f"U{number}")
+        plan = store.plan_message(to_store, at(number))
+        assert isinstance(plan, AppendPlan)
+        assert store.append(plan) is PutStatus.PUT_OK
         if number % 4 != 3:
             run(store.flush())
-            store.ack_put(result)
+            assert ack_put_enabled(plan, store.flushed_to, None)
+            events += map(Event._make, ack_put_events(plan, PutStatus.PUT_OK))
         store.dispatch(2)
     return store
 

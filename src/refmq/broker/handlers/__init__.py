@@ -15,14 +15,13 @@ from refmq.broker.handlers import (
     locks,
     offsets,
     progress,
-    pull,
     query,
     reply,
-    send,
     send_back,
     transaction,
 )
 from refmq.broker.handlers._registry import HANDLERS, Answer, Handler, handle
+from refmq.plane.serve import SERVERS
 
 __all__ = [
     "HANDLERS",
@@ -37,13 +36,11 @@ __all__ = [
     "locks",
     "offsets",
     "progress",
-    "pull",
     "query",
     "reply",
-    "send",
     "send_back",
     "transaction",
 ]
 
-SERVED: Final = frozenset(HANDLERS)
-"""The request codes that a broker of ours serves."""
+SERVED: Final = frozenset(HANDLERS) | frozenset(SERVERS)
+"""The request codes that a broker of ours serves: here, and in the plane."""

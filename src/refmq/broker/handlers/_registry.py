@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from refmq.broker.broker import Broker
-from refmq.broker.world import Peer
+from refmq.broker.control_plane import Broker
+from refmq.plane.engine import Peer
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 
@@ -21,9 +21,6 @@ HANDLERS: Final[dict[int, Handler]] = {}
 
 BODY_BYTES_MAX: Final = 1 << 20
 """The longest JSON body of a client's request: a heartbeat with a thousand subscriptions is a tenth of it."""
-
-FAQ: Final = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
-"""How some of upstream's remarks end."""
 
 
 def handles(*codes: RequestCode) -> Callable[[Handler], Handler]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker import groups, offsets, topics
-from refmq.broker.broker import Broker
+from refmq.broker import groups, topics
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, Answer, done, handles, refuse
-from refmq.broker.topics import name_mistake
-from refmq.broker.world import Peer
+from refmq.plane import offsets
+from refmq.plane.engine import Peer
+from refmq.plane.topic_rules import name_mistake
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import (
     SubscriptionGroupConfig,
@@ -90,7 +91,7 @@ async def _put_topics(broker: Broker, command: RemotingCommand, given: tuple[Top
         refusal = _topic_refusal(broker, command, topic)
         if refusal is not None:
             return refusal
-        table = topics.put_topic(table, replace(topic, order=False), broker.world.now_ms())
+        table = topics.put_topic(table, replace(topic, order=False), broker.environment.now_ms())
         if len(table.topics) > topics.TOPICS_MAX:
             return refuse(command, ResponseCode.SYSTEM_ERROR, f"a broker has at most {topics.TOPICS_MAX} topics")
     if given:
@@ -112,11 +113,11 @@ async def delete_topic_in_broker(broker: Broker, peer: Peer, command: RemotingCo
     refusal = _name_refusal(broker, command, name)
     if refusal is not None:
         return refusal
-    table = topics.delete_topic(broker.state.topics, name, broker.world.now_ms())
+    table = topics.delete_topic(broker.state.topics, name, broker.environment.now_ms())
     broker.state = replace(broker.state, topics=table)
     await broker.save_topics()
     broker.engine.store.delete_topic(name)
-    broker.stats.forget_topic(name)
+    broker.counted().forget_topic(name)
     return done(command)
 
 
@@ -142,7 +143,7 @@ async def clean_expired_consumequeue(broker: Broker, peer: Peer, command: Remoti
 async def delete_expired_commitlog(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Removes expired files now, whatever the hour."""
     for _ in range(CLEANINGS_BY_HAND):
-        if not await broker.engine.store.clean(broker.world.now_ms(), None):
+        if not await broker.engine.store.clean(broker.environment.now_ms(), None):
             break
     return done(command)
 
@@ -198,7 +199,7 @@ async def _put_groups(
     for group in given:
         if group.retry_queue_nums > QUEUES_MAX:
             return refuse(command, ResponseCode.SYSTEM_ERROR, f"a retry topic has at most {QUEUES_MAX} queues")
-        table = groups.put_group(table, group, broker.world.now_ms())
+        table = groups.put_group(table, group, broker.environment.now_ms())
         if len(table.groups) > groups.GROUPS_MAX:
             return refuse(command, ResponseCode.SYSTEM_ERROR, f"a broker has at most {groups.GROUPS_MAX} groups")
     if given:
@@ -213,14 +214,14 @@ async def delete_subscriptiongroup(broker: Broker, peer: Peer, command: Remoting
     if broker.is_slave:
         return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
     header = decode_header(DeleteSubscriptionGroupRequest, command)
-    table = groups.delete_group(broker.state.groups, header.group_name, broker.world.now_ms())
+    table = groups.delete_group(broker.state.groups, header.group_name, broker.environment.now_ms())
     broker.state = replace(broker.state, groups=table)
     await broker.save_groups()
     if header.deletes_offsets:
-        kept = offsets.forget_group(broker.state.offsets, header.group_name)
-        broker.state = replace(broker.state, offsets=kept)
+        kept = offsets.forget_group(broker.engine.offsets, header.group_name)
+        broker.engine.set_offsets(kept)
         await broker.save_offsets()
-    broker.stats.forget_group(header.group_name)
+    broker.counted().forget_group(header.group_name)
     return done(command)
 
 

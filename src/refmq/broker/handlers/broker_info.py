@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.runtime import runtime_info
 from refmq.broker.settings import change_over_the_wire, shown_settings
 from refmq.broker.stats import Period
-from refmq.broker.world import Peer
 from refmq.errors import UsageError
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import KVTable
 from refmq.protocol.bodies.stats import BrokerStatsData, BrokerStatsItem
@@ -34,7 +34,7 @@ def get_broker_runtime_info(broker: Broker, peer: Peer, command: RemotingCommand
 def view_broker_stats_data(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """One counter over the last minute, hour and day."""
     header = decode_header(ViewBrokerStatsDataRequest, command)
-    counter = broker.stats.get(header.stats_name, header.stats_key)
+    counter = broker.counted().get(header.stats_name, header.stats_key)
     if counter is None:
         remark = f"The stats <{header.stats_name}> <{header.stats_key}> not exist"
         return refuse(command, ResponseCode.SYSTEM_ERROR, remark)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from refmq.broker import clients
-from refmq.broker.broker import Broker
 from refmq.broker.clients import ConnectionId, Member
-from refmq.broker.filter import SqlSyntaxError, compile_expression
-from refmq.broker.filters import is_tag_expression, register
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, done, handles, refuse
-from refmq.broker.topics import SYS_FLAG_UNIT_SUB, retry_topic
-from refmq.broker.world import Peer
+from refmq.broker.registered_filters import register
+from refmq.broker.topics import SYS_FLAG_UNIT_SUB
+from refmq.filter import SqlSyntaxError, compile_expression
+from refmq.filter.registry import is_tag_expression
 from refmq.model.ids import ClientId
+from refmq.plane.engine import Peer
+from refmq.plane.topic_rules import retry_topic
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.connections import ConsumerIdList
 from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, CheckClientRequestBody, ConsumerData, HeartbeatData
@@ -32,7 +34,7 @@ async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> Re
         client_id=ClientId(data.client_id),
         language=command.language,
         version=command.version,
-        last_update_ms=broker.world.now_ms(),
+        last_update_ms=broker.environment.now_ms(),
     )
     for consumer in data.consumer_data_set:
         await _register_consumer(broker, consumer, member)
@@ -50,11 +52,11 @@ async def _register_consumer(broker: Broker, consumer: ConsumerData, member: Mem
     if group is not None:
         sys_flag = SYS_FLAG_UNIT_SUB if consumer.unit_mode else 0
         await broker.ensure_topic(retry_topic(name), group.retry_queue_nums, sys_flag)
-        peer = broker.world.connection(member.connection)
+        peer = broker.environment.connection(member.connection)
         if peer is None or peer.closed:
             return
     notify = group is None or group.notify_consumer_ids_changed_enable
-    now_ms = broker.world.now_ms()
+    now_ms = broker.environment.now_ms()
     broker.apply_clients(clients.heartbeat(broker.state.clients, consumer, member, now_ms), notify=notify)
     log_end = broker.engine.store.log_max
     filters = register(broker.state.filters, name, consumer.subscription_data_set, now_ms, log_end)

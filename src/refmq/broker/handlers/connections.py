@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker.broker import Broker
 from refmq.broker.clients import ConsumerGroup, Member
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
-from refmq.broker.world import Peer
 from refmq.errors import RefmqError, RequestTimedOut
 from refmq.model.ids import MessageQueue
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.connections import (
     Connection,
@@ -99,7 +99,7 @@ def query_topic_consume_by_who(broker: Broker, peer: Peer, command: RemotingComm
     """The groups that subscribe a topic or have offsets in it."""
     topic = decode_header(QueryTopicConsumeByWhoRequest, command).topic
     online = {name for name, group in broker.state.clients.consumers.items() if topic in group.subscriptions}
-    names = tuple(sorted(online.union(broker.state.offsets.groups_of(topic))))
+    names = tuple(sorted(online.union(broker.engine.offsets.groups_of(topic))))
     return done(command, body=encode_body(GroupList(group_list=names)))
 
 
@@ -130,7 +130,7 @@ async def _forward(
     broker: Broker, command: RemotingCommand, forwarded: RemotingCommand, group: str, client_id: str
 ) -> RemotingCommand:
     member = _member(broker, group, client_id)
-    peer = None if member is None else broker.world.connection(member.connection)
+    peer = None if member is None else broker.environment.connection(member.connection)
     if member is None or peer is None:
         remark = f"The Consumer <{group}> <{client_id}> not online"
         return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
@@ -180,7 +180,7 @@ async def _statuses(
     table: dict[str, dict[MessageQueue, int]] = {}
     question = request(RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, encode_header(header))
     for member in consumer.ordered_members():
-        peer = broker.world.connection(member.connection)
+        peer = broker.environment.connection(member.connection)
         if peer is None or (header.client_addr and header.client_addr != member.client_id):
             continue
         try:

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Final
 
 from refmq.broker import queue_locks
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, done, handles, refuse
 from refmq.broker.queue_locks import LockAnswer
-from refmq.broker.world import Peer
 from refmq.model.ids import ClientId
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.offsets import LockBatchRequestBody, LockBatchResponseBody
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -27,7 +27,7 @@ def lock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> Remot
     if len(broker.state.locks.loans) + len(body.mq_set) > LOANS_MAX:
         return refuse(command, ResponseCode.SYSTEM_BUSY, "too many queues are locked at this broker")
     answer = queue_locks.lock_queue(
-        broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.world.now_ms()
+        broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.environment.now_ms()
     )
     _apply(broker, answer)
     return done(command, body=encode_body(LockBatchResponseBody(lock_ok_mq_set=answer.held)))
@@ -38,7 +38,7 @@ def unlock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> Rem
     """Takes queues back from their holder."""
     body = decode_body(LockBatchRequestBody, command.body, bytes_max=BODY_BYTES_MAX)
     answer = queue_locks.unlock_queue(
-        broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.world.now_ms()
+        broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.environment.now_ms()
     )
     _apply(broker, answer)
     return done(command)
@@ -47,4 +47,4 @@ def unlock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> Rem
 def _apply(broker: Broker, answer: LockAnswer) -> None:
     broker.state = replace(broker.state, locks=answer.state)
     for event in answer.events:
-        broker.world.emit(event)
+        broker.environment.emit(event)

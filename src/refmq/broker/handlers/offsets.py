@@ -1,13 +1,16 @@
-"""Offsets: what groups have consumed (14, 15, 43) and where queues begin and end (29 to 32)."""
+"""Offsets: all that groups have consumed (43), and where queues begin and end (29 to 32).
+
+One offset of one group (14, 15) is the hot path's: `refmq.plane.offset_requests`.
+"""
 
 from __future__ import annotations
 
-from refmq.broker.broker import Broker
-from refmq.broker.handlers._registry import done, handles, refuse
-from refmq.broker.world import Peer
-from refmq.model.ids import QueueOffset, TimestampMs
+from refmq.broker.control_plane import Broker
+from refmq.broker.handlers._registry import done, handles
+from refmq.model.ids import TimestampMs
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
-from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.headers.offsets import (
@@ -17,55 +20,16 @@ from refmq.protocol.headers.offsets import (
     GetMaxOffsetResponse,
     GetMinOffsetRequest,
     GetMinOffsetResponse,
-    QueryConsumerOffsetRequest,
-    QueryConsumerOffsetResponse,
     SearchOffsetRequest,
     SearchOffsetResponse,
-    UpdateConsumerOffsetRequest,
 )
-from refmq.store.api import Boundary
-
-
-@handles(RequestCode.UPDATE_CONSUMER_OFFSET)
-def update_consumer_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """Stores an offset, whatever it was before and whoever sends it."""
-    header = decode_header(UpdateConsumerOffsetRequest, command)
-    offset = QueueOffset(header.commit_offset)
-    broker.commit_offset(header.consumer_group, header.topic, header.queue_id, offset)
-    return done(command)
-
-
-@handles(RequestCode.QUERY_CONSUMER_OFFSET)
-def query_consumer_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """The stored offset; 0 for a group that is new to a queue whose first message is still at hand."""
-    header = decode_header(QueryConsumerOffsetRequest, command)
-    offset = broker.state.offsets.get(header.topic, header.consumer_group, header.queue_id)
-    if offset is not None and offset >= 0:
-        return done(command, encode_header(QueryConsumerOffsetResponse(offset=offset)))
-    if header.set_zero_if_not_found is False:
-        remark = "Not found, do not set to zero, maybe this group boot first"
-        return refuse(command, ResponseCode.QUERY_NOT_FOUND, remark)
-    store = broker.engine.store
-    if store.min_offset(header.topic, header.queue_id) <= 0 and not _first_is_far(broker, header):
-        return done(command, encode_header(QueryConsumerOffsetResponse(offset=0)))
-    remark = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
-    return refuse(command, ResponseCode.QUERY_NOT_FOUND, remark)
-
-
-def _first_is_far(broker: Broker, header: QueryConsumerOffsetRequest) -> bool:
-    """Whether the first message of a queue is so old that it is no longer in memory, by upstream's estimate."""
-    store, config = broker.engine.store, broker.store_config
-    first = store.units(header.topic, header.queue_id, QueueOffset(0), 1)
-    if not first:
-        return False
-    in_memory = config.memory_bytes * config.memory_ratio_percent // 100
-    return store.log_max - first[0].physical_offset > in_memory
+from refmq.store.values import Boundary
 
 
 @handles(RequestCode.GET_ALL_CONSUMER_OFFSET)
 def get_all_consumer_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """The whole table, for slaves."""
-    return done(command, body=encode_body(broker.state.offsets.body(), JsonStyle.FASTJSON))
+    return done(command, body=encode_body(broker.engine.offsets.body(), JsonStyle.FASTJSON))
 
 
 @handles(RequestCode.GET_ALL_DELAY_OFFSET)

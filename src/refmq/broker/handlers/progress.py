@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker import offsets
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.stats import Period, Stat
-from refmq.broker.world import Peer
 from refmq.model.ids import MessageQueue, QueueOffset, TimestampMs
+from refmq.plane import offsets
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.bodies.offsets import CorrectionOffsets, QueueWithOffset, ResetOffsetBody, ResetOffsetBodyForC
@@ -37,7 +37,7 @@ from refmq.protocol.headers.admin import (
 from refmq.protocol.headers.clients import ResetOffsetRequest
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.versions import V3_0_7_SNAPSHOT, V5_0_0, version_name
-from refmq.store.api import Boundary
+from refmq.store.values import Boundary
 
 TO_THE_END: Final = -1
 """A time that means the end of the queue."""
@@ -76,7 +76,7 @@ def get_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> A
     asked = [name for name in (header.topic_list or header.topic or "").split(";") if name.strip()]
     table: dict[MessageQueue, OffsetWrapper] = {}
     rate = 0.0
-    for name in asked or broker.state.offsets.topics_of(group):
+    for name in asked or broker.engine.offsets.topics_of(group):
         topic = broker.state.topics.get(name)
         if topic is None or _is_not_subscribed(broker, group, name):
             continue
@@ -92,7 +92,7 @@ def _is_not_subscribed(broker: Broker, group: str, topic: str) -> bool:
 
 
 def _consume_rate(broker: Broker, group: str, topic: str) -> float:
-    counter = broker.stats.get(Stat.GROUP_GET_NUMS, f"{topic}@{group}")
+    counter = broker.counted().get(Stat.GROUP_GET_NUMS, f"{topic}@{group}")
     return 0.0 if counter is None else counter.figure(Period.MINUTE).tps
 
 
@@ -104,7 +104,7 @@ def _progress(
     store, name = broker.engine.store, topic.topic_name
     table = {}
     for queue_id in range(queues):
-        consumed = broker.state.offsets.get(name, group, queue_id) or QueueOffset(0)
+        consumed = broker.engine.offsets.get(name, group, queue_id) or QueueOffset(0)
         last_ms = max(0, store.store_time(name, queue_id, QueueOffset(consumed - 1))) if consumed > 0 else 0
         table[_queue(broker, name, queue_id)] = OffsetWrapper(
             broker_offset=max(0, store.max_offset(name, queue_id)),
@@ -123,7 +123,7 @@ def get_broker_consume_stats(broker: Broker, peer: Peer, command: RemotingComman
     rows: list[dict[str, tuple[ConsumeStats, ...]]] = []
     for group in sorted(broker.state.groups.groups):
         found = []
-        for name in broker.state.offsets.topics_of(group):
+        for name in broker.engine.offsets.topics_of(group):
             topic = broker.state.topics.get(name)
             if topic is None or (only_ordered and not topic.order) or _is_not_subscribed(broker, group, name):
                 continue
@@ -151,20 +151,20 @@ def _time_span(broker: Broker, header: QueryConsumeTimeSpanRequest, queue_id: in
     low, high = store.min_offset(name, queue_id), store.max_offset(name, queue_id)
     first_ms = store.store_time(name, queue_id, low)
     last_ms = store.store_time(name, queue_id, QueueOffset(high - 1))
-    consumed = broker.state.offsets.get(name, header.group, queue_id) or QueueOffset(0)
+    consumed = broker.engine.offsets.get(name, header.group, queue_id) or QueueOffset(0)
     consumed_ms = store.store_time(name, queue_id, QueueOffset(consumed - 1)) if consumed > 0 else first_ms
     next_ms = store.store_time(name, queue_id, consumed) if high > consumed else TimestampMs(-1)
 
     def text(at_ms: TimestampMs) -> str:
         """`yyyy-MM-dd#HH:mm:ss:SSS`, as the admin tool reads times."""
-        return broker.world.local_time(at_ms).replace(" ", "#").replace(",", ":")
+        return broker.environment.local_time(at_ms).replace(" ", "#").replace(",", ":")
 
     return QueueTimeSpan(
         message_queue=_queue(broker, name, queue_id),
         min_time_stamp=first_ms,
         max_time_stamp=last_ms,
         consume_time_stamp=consumed_ms,
-        delay_time=max(0, broker.world.now_ms() - next_ms) if next_ms >= 0 else 0,
+        delay_time=max(0, broker.environment.now_ms() - next_ms) if next_ms >= 0 else 0,
         min_time_stamp_str=text(first_ms),
         max_time_stamp_str=text(last_ms),
         consume_time_stamp_str=text(consumed_ms),
@@ -184,7 +184,7 @@ def invoke_broker_to_reset_offset(broker: Broker, peer: Peer, command: RemotingC
         return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
     table: dict[MessageQueue, int] = {}
     for queue_id in range(topic.write_queue_nums):
-        current = broker.state.offsets.get(header.topic, header.group, queue_id)
+        current = broker.engine.offsets.get(header.topic, header.group, queue_id)
         if current is None:
             return refuse(command, ResponseCode.SYSTEM_ERROR, f"THe consumer group <{header.group}> not exist")
         target = _reset_target(broker, header, queue_id)
@@ -225,7 +225,7 @@ def _tell_members(
         if member.version < V3_0_7_SNAPSHOT:
             remark = f"the client does not support this feature. version={version_name(member.version)}"
             return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
-        peer = broker.world.connection(member.connection)
+        peer = broker.environment.connection(member.connection)
         if peer is not None:
             peer.send_oneway(oneway(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, told))
     return done(command, body=body)
@@ -239,8 +239,8 @@ def clone_group_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> 
     if name in broker.state.topics.topics and (
         header.offline or not _is_not_subscribed(broker, header.src_group, name)
     ):
-        table = offsets.clone_group(broker.state.offsets, header.src_group, header.dest_group, name)
-        broker.state = replace(broker.state, offsets=table)
+        table = offsets.clone_group(broker.engine.offsets, header.src_group, header.dest_group, name)
+        broker.engine.set_offsets(table)
     return done(command)
 
 
@@ -250,7 +250,7 @@ def query_correction_offset(broker: Broker, peer: Peer, command: RemotingCommand
     from its live table on the way; here they are only left out.)"""
     header = decode_header(QueryCorrectionOffsetRequest, command)
     left_out = frozenset((header.filter_groups or "").split(","))
-    groups = [g for g in broker.state.offsets.groups_of(header.topic) if g not in left_out]
+    groups = [g for g in broker.engine.offsets.groups_of(header.topic) if g not in left_out]
     lowest = _lowest(broker, header.topic, groups)
     return done(command, body=encode_body(CorrectionOffsets(correction_offsets=lowest)))
 
@@ -258,7 +258,7 @@ def query_correction_offset(broker: Broker, peer: Peer, command: RemotingCommand
 def _lowest(broker: Broker, topic: str, groups: Iterable[str]) -> dict[int, int]:
     lowest: dict[int, int] = {}
     for group in groups:
-        queues = broker.state.offsets.offsets[(topic, group)]
+        queues = broker.engine.offsets.offsets[(topic, group)]
         for queue_id in sorted(queues):
             offset = queues[queue_id]
             if offset >= broker.engine.store.min_offset(topic, queue_id):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
-from refmq.broker.world import Peer
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.stats import ConsumeQueueDump, ConsumeQueueEntry
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -15,7 +15,7 @@ from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.admin import QueryConsumeQueueRequest
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.headers.messages import QueryMessageRequest, QueryMessageResponse, ViewMessageRequest
-from refmq.store.api import QueueId
+from refmq.store.values import QueueId
 
 DUMP_COUNT_MAX: Final = 1_000
 """Units in one queue dump; upstream takes the caller's number."""

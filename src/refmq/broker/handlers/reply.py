@@ -9,23 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker.broker import Broker
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, handles, refuse
-from refmq.broker.handlers.send import (
-    Refused,
-    answer_header,
-    check_send,
-    choose_queue,
-    sent_message,
-    with_tag_flag,
-)
-from refmq.broker.hosts import host_text
-from refmq.broker.live_properties import waits_for_flush
-from refmq.broker.world import Peer
 from refmq.errors import RefmqError
 from refmq.model.ids import ClientId
+from refmq.plane import answers
+from refmq.plane.engine import Peer
+from refmq.plane.inputs import Frame
+from refmq.plane.needs import NeedsTopic, Refusal
+from refmq.plane.property_rules import waits_for_flush
+from refmq.plane.send import RANDOM_QUEUE_BOUND, SendAllowed, check_topic, choose_queue, sent_message
 from refmq.protocol import names
-from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request, response
 from refmq.protocol.headers.codec import encode_header
@@ -35,6 +29,7 @@ from refmq.protocol.headers.send import (
     decode_send_header,
     reply_header,
 )
+from refmq.protocol.host_address import host_text
 from refmq.protocol.record import join_properties, parse_properties
 
 PUSH_TIMEOUT_S: Final = 10.0
@@ -44,21 +39,36 @@ PUSH_TIMEOUT_S: Final = 10.0
 async def send_reply_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Pushes an answer to who asked, and stores it."""
     header = decode_send_header(command)
-    common = answer_header(broker)
-    try:
-        topic = await check_send(broker, peer, header)
-    except Refused as refused:
-        return refuse(command, refused.code, refused.remark, encode_header(common))
+    draw = broker.environment.random_below(RANDOM_QUEUE_BOUND)
+    frame = Frame(0, peer.number, peer.peer, command, draw=draw)
+    allowed = await _check(broker, frame, header)
+    if isinstance(allowed, Refusal):
+        return answers.not_sent(broker.snapshot(), command, allowed)
     properties = parse_properties(header.properties or "")
-    properties[names.PUSH_REPLY_TIME] = str(broker.world.now_ms())
+    properties[names.PUSH_REPLY_TIME] = str(broker.environment.now_ms())
     refusal = await _push(broker, peer, command, header, properties)
+    common = answers.send_header(broker.snapshot())
     if refusal is None:
         common = replace(common, msg_id="0", queue_id=header.queue_id, queue_offset=0)
     if broker.config.store_reply_message_enable:
-        common = await _store(broker, peer, command, header, topic, properties, common)
+        common = await _store(broker, frame, header, allowed, properties, common)
     if refusal is not None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, refusal, encode_header(common))
     return response(command, ResponseCode.SUCCESS, encode_header(common))
+
+
+async def _check(broker: Broker, frame: Frame, header: SendMessageRequest) -> SendAllowed | Refusal:
+    """Where an answer is stored. Its topic comes to be like that of a send."""
+    topic = check_topic(broker.snapshot(), frame, header, broker.environment.now_ms())
+    if isinstance(topic, NeedsTopic):
+        if not await broker.create_topic_on_send(topic.creation):
+            return topic.refusal
+        need, topic = topic, check_topic(broker.snapshot(), frame, header, broker.environment.now_ms())
+        if isinstance(topic, NeedsTopic):  # deleted meanwhile
+            return need.refusal
+    if isinstance(topic, Refusal):
+        return topic
+    return SendAllowed(topic, header.topic, choose_queue(frame, header, topic))
 
 
 async def _push(
@@ -73,14 +83,14 @@ async def _push(
     if client is None:
         return f"reply message properties[{names.MESSAGE_REPLY_TO_CLIENT}] is null"
     number = broker.state.clients.producer_connections.get(ClientId(client))
-    target = None if number is None else broker.world.connection(number)
+    target = None if number is None else broker.environment.connection(number)
     if target is None or target.closed:
         return f"push reply message fail, channel of <{client}> not found."
     pushed = reply_header(
         replace(header, properties=join_properties(properties), reconsume_times=header.reconsume_times or 0),
         born_host=peer.peer,
         store_host=host_text(broker.store_host),
-        store_timestamp=broker.world.now_ms(),
+        store_timestamp=broker.environment.now_ms(),
     )
     question = request(RequestCode.PUSH_REPLY_MESSAGE_TO_CLIENT, encode_header(pushed), command.body)
     try:
@@ -92,15 +102,13 @@ async def _push(
 
 async def _store(
     broker: Broker,
-    peer: Peer,
-    command: RemotingCommand,
+    frame: Frame,
     header: SendMessageRequest,
-    topic: TopicConfig,
+    allowed: SendAllowed,
     properties: dict[str, str],
     common: SendMessageResponse,
 ) -> SendMessageResponse:
-    place, sys_flag = (header.topic, choose_queue(broker, header, topic)), with_tag_flag(header.sys_flag, topic)
-    message = sent_message(broker, peer, command, header, place, sys_flag, properties)
+    message = sent_message(broker.snapshot(), frame, header, allowed, properties)
     result = await broker.engine.put(message, wait_durable=waits_for_flush(properties))
     if not result.status.is_stored:
         return common

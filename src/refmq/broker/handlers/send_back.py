@@ -9,23 +9,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from refmq.broker.broker import Broker
-from refmq.broker.config import PERM_WRITE
-from refmq.broker.copies import copy_of
-from refmq.broker.handlers._registry import FAQ, done, handles, refuse
-from refmq.broker.put import put_with_live_properties
+from refmq.broker.control_plane import Broker
+from refmq.broker.handlers._registry import done, handles, refuse
+from refmq.broker.message_copy import copy_of, put_copy
 from refmq.broker.stats import Stat
-from refmq.broker.topics import SYS_FLAG_UNIT_SUB, dlq_topic, retry_topic
-from refmq.broker.world import Peer
+from refmq.broker.topics import SYS_FLAG_UNIT_SUB
+from refmq.model.broker_config import PERM_WRITE
 from refmq.model.ids import PhysicalOffset
+from refmq.plane.engine import Peer
+from refmq.plane.topic_rules import dlq_topic, retry_topic
 from refmq.protocol import names
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.codec import decode_header
 from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest
+from refmq.protocol.names import FAQ
 from refmq.protocol.record import Record, decode_properties, decode_record
 from refmq.protocol.versions import V3_4_9
-from refmq.store.api import PutStatus
+from refmq.store.values import PutStatus
 
 FIRST_RETRY_LEVEL: Final = 3
 """The delay level of the first retry (10 s by default); each further one takes the next level."""
@@ -59,7 +60,7 @@ async def consumer_send_msg_back(broker: Broker, peer: Peer, command: RemotingCo
     retries_max = group.retry_max_times
     if command.version >= V3_4_9 and header.max_reconsume_times is not None:
         retries_max = header.max_reconsume_times
-    queue_id = broker.world.random_below(RANDOM_QUEUE_BOUND) % group.retry_queue_nums
+    queue_id = broker.environment.random_below(RANDOM_QUEUE_BOUND) % group.retry_queue_nums
     level = header.delay_level or FIRST_RETRY_LEVEL + record.reconsume_times
     if record.reconsume_times >= retries_max or header.delay_level < 0:
         topic, queue_id, level = dlq_topic(header.group), 0, 0
@@ -84,7 +85,7 @@ async def _store(
     properties[names.WAIT_STORE_MSG_OK] = "false"
     properties[names.DELAY_TIME_LEVEL] = str(level)
     message = replace(copy_of(record), topic=topic, queue_id=queue_id, reconsume_times=record.reconsume_times + 1)
-    result = await put_with_live_properties(broker, message, properties)
+    result = await put_copy(broker.engine, message, properties)
     if result.status is not PutStatus.PUT_OK:
         return refuse(command, ResponseCode.SYSTEM_ERROR, result.status.name)
     broker.stats.add(Stat.SNDBCK_PUT_NUMS, f"{properties[names.RETRY_TOPIC]}@{group}")

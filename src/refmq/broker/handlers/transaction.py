@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from refmq.broker.broker import Broker
-from refmq.broker.copies import copy_of
+from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
+from refmq.broker.message_copy import copy_of
 from refmq.broker.transactions import Decision, HalfMessage, WrongHalf
-from refmq.broker.world import Peer
+from refmq.plane.engine import Peer
 from refmq.protocol import names
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, oneway
@@ -57,7 +57,7 @@ def ask_producer(broker: Broker, half: HalfMessage) -> None:
         transaction_id=half.unique_key,
         offset_msg_id=record.message_id,
     )
-    body = encode_record(replace(record, topic=half.real_topic, queue_id=half.real_queue))
+    body = encode_record(record._replace(topic=half.real_topic, queue_id=half.real_queue))
     peer.send_oneway(oneway(RequestCode.CHECK_TRANSACTION_STATE, encode_header(header), body))
 
 
@@ -66,7 +66,7 @@ def _producer(broker: Broker, group: str) -> Peer | None:
     broker.check_turn += 1
     for step in range(len(members)):
         member = members[(broker.check_turn + step) % len(members)]
-        peer = broker.world.connection(member.connection)
+        peer = broker.environment.connection(member.connection)
         if peer is not None and not peer.closed:
             return peer
     return None

@@ -1,0 +1,255 @@
+"""Our Python client against the cluster of the run (``--broker real`` makes it RocketMQ 4.9.7), beside Java clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+import refmq
+from interop.scene import Scene, numbered
+from interop.tests.test_java_consume import numbers, send
+from refmq import Admin, Consumer, Message, Producer, PullConsumer, ReceivedMessage, TransactionState
+from refmq.aio.consumer import Mode
+from refmq.errors import RouteNotFound
+
+STORY_TIMEOUT_S = 180.0
+T = TypeVar("T")
+
+
+def tell(story: Coroutine[Any, Any, T]) -> T:
+    async def limited() -> T:
+        async with asyncio.timeout(STORY_TIMEOUT_S):
+            return await story
+
+    return asyncio.run(limited())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for something that may ask a JVM: not on the loop."""
+    loop = asyncio.get_running_loop()
+    while not await loop.run_in_executor(None, condition):
+        await asyncio.sleep(0.05)
+
+
+class Heard:
+    """A listener that remembers."""
+
+    def __init__(self, fails: int = 0) -> None:
+        self.messages: list[ReceivedMessage] = []
+        self.fails = fails
+
+    async def __call__(self, message: ReceivedMessage) -> None:
+        self.messages.append(message)
+        if message.reconsume_times < self.fails:
+            raise ValueError("not yet")
+
+    @property
+    def numbers(self) -> Counter[int]:
+        return Counter(int(message.body) for message in self.messages)
+
+
+@pytest.fixture(params=["4.9.8"])
+def version(request: pytest.FixtureRequest) -> str:
+    """One version of Java clients is enough where it is our client that is looked at."""
+    return str(request.param)
+
+
+def test_all_kinds_of_sends_reach_java(on: Scene) -> None:
+    topic = on.topic()
+    java = on.push(topic)
+
+    async def story() -> None:
+        async with Producer(on.cluster.address, group="ours", timeout=10) as producer:
+            sent = await producer.send(topic, b"0", tag="A", keys=["k-0"], properties={"colour": "red"})
+            assert sent.status is refmq.SendStatus.SEND_OK
+            await producer.send(topic, b"1" * 5000)
+            await producer.send_batch(topic, [b"2", b"3"])
+            await producer.send(topic, b"4", delay_level=1)
+            ordered = [await producer.send(topic, b"5", sharding_key="order-1") for _ in range(3)]
+            assert len({result.queue for result in ordered}) == 1
+            await producer.send_oneway(topic, b"6")
+            await until(lambda: len(java.bodies()) >= 9)
+
+    tell(story())
+    assert Counter(java.bodies()) == Counter(["0", "1" * 5000, "2", "3", "4", "5", "5", "5", "6"])
+
+
+def test_we_consume_what_java_sends_and_commit_it(on: Scene) -> None:
+    topic = on.topic()
+    send(on, numbered(topic, 40))
+    heard = Heard()
+
+    async def story() -> None:
+        async with Consumer(
+            on.cluster.address, group=on.group, topics=topic, start="first", listener=heard
+        ) as consumer:
+            await until(lambda: heard.numbers == Counter(range(40)))
+            assert len(consumer.assignment()) == 8
+        async with Admin(on.cluster.address) as admin:
+            assert (await admin.lag(on.group)).total == 0
+
+    tell(story())
+    assert on.cluster.committed(topic, on.group) == 40
+
+
+@pytest.mark.parametrize("kind", ["concurrent", "orderly"])
+def test_one_group_is_shared_with_java_through_joins_and_leaves(on: Scene, kind: Mode) -> None:
+    topic = on.topic()
+    java = on.push(topic, kind=kind)
+    first, second = Heard(), Heard()
+
+    def consumer(listener: Heard) -> Consumer:
+        options = {"group": on.group, "topics": topic, "start": "first", "heartbeat": 2.0}
+        return Consumer(on.cluster.address, listener=listener, mode=kind, **options)  # type: ignore[arg-type]  # a plain dict
+
+    def owned(*ours: Consumer) -> list[set[tuple[str, int]]]:
+        return [{(queue.broker, queue.queue_id) for queue in each.assignment()} for each in ours]
+
+    def javas() -> set[tuple[str, int]]:
+        return {(broker, queue_id) for _, broker, queue_id in java.owned()}
+
+    async def story() -> None:
+        async with consumer(first) as one:
+            await until(lambda: len(javas()) == 4 and len(one.assignment()) == 4)
+            assert not javas() & owned(one)[0]
+            async with consumer(second) as two:
+                await until(
+                    lambda: (
+                        len(javas()) + len(one.assignment()) + len(two.assignment()) == 8
+                        and not javas() & owned(one)[0]
+                        and not javas() & owned(two)[0]
+                        and not owned(one)[0] & owned(two)[0]
+                    )
+                )
+                await asyncio.get_running_loop().run_in_executor(None, send, on, numbered(topic, 60))
+                await until(lambda: set(numbers(java) + first.numbers + second.numbers) == set(range(60)))
+                assert first.messages
+                assert second.messages
+            await until(lambda: len(javas()) == 4 and len(one.assignment()) == 4)
+        await until(lambda: len(javas()) == 8)
+
+    tell(story())
+
+
+def test_a_failure_is_retried_and_dead_in_the_end(on: Scene) -> None:
+    topic = on.topic(queues=1)
+    send(on, numbered(topic, 1))
+    good, bad = Heard(fails=2), Heard(fails=100)
+
+    async def story() -> None:
+        address = on.cluster.address
+        async with Consumer(address, group=on.group, topics=topic, start="first", listener=good):
+            await until(lambda: len(good.messages) == 3)
+        assert [message.reconsume_times for message in good.messages] == [0, 1, 2]
+        assert {message.topic for message in good.messages} == {topic}
+        group = f"{on.group}-dead"
+        async with Consumer(address, group=group, topics=topic, start="first", listener=bad, max_retries=1):
+            await until(lambda: len(bad.messages) == 2)
+            async with PullConsumer(address, group="clerk", start="first") as clerk:
+                queues: tuple[refmq.MessageQueue, ...] = ()
+                while not queues:
+                    try:
+                        queues = await clerk.queues(f"%DLQ%{group}")
+                    except RouteNotFound:
+                        await asyncio.sleep(0.2)
+                await clerk.assign(*queues)
+                letters = await clerk.poll(30)
+                assert [letter.body for letter in letters] == [b"0"]
+
+    tell(story())
+
+
+def test_a_transaction_is_committed_rolled_back_and_asked_about(on: Scene) -> None:
+    topic = on.topic()
+    java = on.push(topic)
+    asked: list[bytes] = []
+
+    async def check(message: ReceivedMessage) -> TransactionState:
+        asked.append(message.body)
+        return TransactionState.COMMIT
+
+    async def story() -> None:
+        async with Producer(on.cluster.address, group=f"tx-{on.tag}", check=check, timeout=10) as producer:
+            async with producer.transaction(topic, b"commit"):
+                pass
+            with pytest.raises(ZeroDivisionError):
+                async with producer.transaction(topic, b"rollback"):
+                    raise ZeroDivisionError
+            await producer.transaction(topic, b"unknown").begin()
+            await until(lambda: len(java.bodies()) >= 2)
+
+    tell(story())
+    assert sorted(java.bodies()) == ["commit", "unknown"]
+    assert b"unknown" in asked
+    assert b"rollback" not in asked
+
+
+def test_a_request_gets_its_reply(on: Scene) -> None:
+    topic = on.topic(queues=1)
+
+    async def story() -> None:
+        async def answer(message: ReceivedMessage) -> None:
+            await desk.reply(message, b"yes, " + message.body, timeout=10)
+
+        desk = Consumer(on.cluster.address, group=on.group, topics=topic, start="first", listener=answer)
+        async with desk, Producer(on.cluster.address, group=f"ask-{on.tag}", timeout=10) as producer:
+            await desk.assigned()
+            reply = await producer.request(topic, b"really?", timeout=30)
+            assert reply.body == b"yes, really?"
+
+    tell(story())
+
+
+def test_filters_work(on: Scene) -> None:
+    topic = on.topic()
+
+    async def story() -> None:
+        async with Producer(on.cluster.address, group="ours", timeout=10) as producer:
+            for number, tag in enumerate(["Aa", "BB", "Cc"]):
+                await producer.send(topic, str(number).encode(), tag=tag, properties={"n": str(number)})
+        for wanted, expected in (("Aa || Cc", {0, 2}), (refmq.sql("n > 0"), {1, 2})):
+            heard = Heard()
+            group = f"{on.group}-{len(expected)}-{isinstance(wanted, str)}"
+            async with Consumer(on.cluster.address, group=group, topics={topic: wanted}, start="first", listener=heard):
+                await until(lambda heard=heard, expected=expected: set(heard.numbers) == expected)  # type: ignore[misc]  # bound
+
+    tell(story())
+
+
+def test_admin_sees_and_changes_what_is_there(on: Scene) -> None:
+    async def story() -> None:
+        topic = on.tag[-60:]
+        async with (
+            Admin(on.cluster.address) as admin,
+            Producer(on.cluster.address, group="ours", timeout=10) as producer,
+        ):
+            assert sorted((await admin.cluster()).masters) == ["broker-a", "broker-b"]
+            await admin.create_topic(topic, queues=2)
+            while topic not in await admin.topics():
+                await asyncio.sleep(0.1)
+            begin = datetime.now(UTC) - timedelta(seconds=1)
+            sent = [await producer.send(Message(topic, b"%d" % n, keys=(f"k{n}",))) for n in range(4)]
+            assert sum(offsets.max_offset for offsets in (await admin.topic_offsets(topic)).values()) == 4
+            while not await admin.messages_by_key(topic, "k2"):
+                await asyncio.sleep(0.1)
+            found = await admin.message(topic, sent[1].msg_id)
+            assert found is not None
+            assert found.body == b"1"
+            assert (await admin.message_at(sent[3].offset_msg_id)).body == b"3"
+            end = datetime.now(UTC) + timedelta(minutes=1)
+            assert len(await admin.messages_by_time(topic, begin=begin, end=end)) == 4
+            heard = Heard()
+            async with Consumer(on.cluster.address, group=on.group, topics=topic, start="first", listener=heard) as us:
+                await until(lambda: heard.numbers == Counter(range(4)))
+                await us.commit()
+                assert [member.client_id for member in await admin.members(on.group)] == [us.client_id]
+                await admin.reset_offset(group=on.group, topic=topic, to="first")
+                await until(lambda: heard.numbers == Counter(dict.fromkeys(range(4), 2)))
+            await admin.delete_topic(topic)
+
+    tell(story())

@@ -1,0 +1,74 @@
+"""Who a client is: its address, its client id, and the ids it gives to messages."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import time
+from ipaddress import ip_address
+from typing import Final
+
+from refmq.model.ids import TimestampMs
+from refmq.protocol.unique_id import unique_id
+
+_instances: Final = itertools.count(1)
+"""Keeps the clients of one process apart, whatever else they share."""
+
+
+def local_address() -> str:
+    """The address of this machine that a packet to somewhere else would carry; loopback when there is none.
+
+    Connecting a datagram socket sends nothing: it only asks the routing table.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address for documentation, which nobody has
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def new_instance_name(now_ns: int | None = None) -> str:
+    """A name that no other client has: process, time, and a counter. In containers the process is 1 everywhere."""
+    return f"{os.getpid()}#{time.time_ns() if now_ns is None else now_ns}.{next(_instances)}"
+
+
+def client_id(address: str, instance: str, unit: str = "", *, stream: bool = False) -> str:
+    """The name under which brokers know a client."""
+    parts = [address, instance, *([unit] if unit else []), *(["STREAM"] if stream else [])]
+    return "@".join(parts)
+
+
+class MessageIds:
+    """Makes the ids of messages, in Java's form."""
+
+    def __init__(self, address: str, process_hash: int, process_id: int) -> None:
+        self._address = ip_address(address).packed
+        self._process_hash = process_hash
+        self._process_id = process_id
+        self._counter = itertools.count()
+        self._month = (0, 0)
+        """When the present month began and when the next one does."""
+
+    def next(self, now_ms: int) -> str:
+        begin, end = self._month
+        if not begin <= now_ms < end:
+            begin, end = self._month = _month_of(now_ms)
+        made = unique_id(
+            address=self._address,
+            process_id=self._process_id,
+            process_hash=self._process_hash,
+            now_ms=TimestampMs(now_ms),
+            month_start_ms=TimestampMs(begin),
+            counter=next(self._counter),
+        )
+        return str(made)
+
+
+def _month_of(now_ms: int) -> tuple[int, int]:
+    """When the month of ``now_ms`` begins and ends, in the local time zone."""
+    at = time.localtime(now_ms / 1000)
+    begin = time.mktime((at.tm_year, at.tm_mon, 1, 0, 0, 0, 0, 0, -1))
+    year, month = (at.tm_year + 1, 1) if at.tm_mon == 12 else (at.tm_year, at.tm_mon + 1)
+    return int(begin * 1000), int(time.mktime((year, month, 1, 0, 0, 0, 0, 0, -1)) * 1000)

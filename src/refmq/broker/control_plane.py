@@ -1,0 +1,239 @@
+"""The control plane: one broker, its tables, and what request handlers do with them.
+
+The requests that every message pays for are served by the engine's plane (`refmq.plane`). It hands over all others, and
+those that need a topic or a group first (`refmq.broker.handed_over`). A handler is a function of the broker, the peer
+and the command (see `refmq.broker.handlers`). The broker holds the current `BrokerState`, of which the plane has a
+snapshot; its methods are the few changes that several handlers need. Everything that waits or leaves the process goes
+through `Environment` and the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from refmq.broker import clients, groups, topics
+from refmq.broker.clients import Changed, ClientStep, ConnectionId
+from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
+from refmq.broker.delay import DelayService
+from refmq.broker.environment import Environment
+from refmq.broker.registered_filters import bury_group
+from refmq.broker.state import BrokerState
+from refmq.broker.stats import RateMeter, StatsTable
+from refmq.broker.topics import TopicTable
+from refmq.broker.transactions import Transactions
+from refmq.model.broker_config import BrokerConfig
+from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
+from refmq.model.step import Event
+from refmq.plane.engine import ControlPlane, Engine
+from refmq.plane.needs import SendCreation
+from refmq.plane.offsets import OffsetTable
+from refmq.plane.snapshot import Snapshot
+from refmq.protocol.bodies.codec import JsonStyle, encode_body
+from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig
+from refmq.protocol.bodies.offsets import DelayOffsets
+from refmq.protocol.codes import RequestCode
+from refmq.protocol.command import oneway
+from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
+from refmq.protocol.headers.codec import encode_header
+from refmq.store.config import StoreConfig
+from refmq.store.delay import DelayLevels
+
+
+class Broker:
+    """One broker."""
+
+    def __init__(
+        self,
+        state: BrokerState,
+        store_config: StoreConfig,
+        engine: Engine,
+        environment: Environment,
+        store_host: HostAddress,
+        delay_offsets: DelayOffsets | None = None,
+    ) -> None:
+        self._state = state
+        self._is_running = False
+        self.store_config = store_config
+        self.engine = engine
+        self.environment = environment
+        self.store_host = store_host
+        """This broker's address as records carry it."""
+        self._saved_topics = state.topics
+        self._saved_offsets: OffsetTable | None = None
+        self.stats = StatsTable()
+        self.meter = RateMeter()
+        self.transactions = Transactions(engine, environment, store_host)
+        self.check_turn = 0
+        """Which producer of a group is asked next."""
+        self.delay = DelayService(engine, environment, DelayLevels.parse(store_config.delay_levels), delay_offsets)
+        self.started_ms = environment.now_ms()
+        self.config_version = DataVersion(timestamp=self.started_ms, counter=0)
+
+    def run(self, control: ControlPlane, offsets: OffsetTable) -> None:
+        """The engine serves from now on, and hands over to `control`."""
+        self._saved_offsets = offsets
+        self._is_running = True
+        self.engine.run(control, self.snapshot(), offsets)
+
+    @property
+    def state(self) -> BrokerState:
+        return self._state
+
+    @state.setter
+    def state(self, state: BrokerState) -> None:
+        """The plane learns of every change, before anybody else does."""
+        self._state = state
+        if self._is_running:
+            self.engine.install(self.snapshot())
+
+    def snapshot(self) -> Snapshot:
+        """What the plane may rely on now: topics only once they are durable."""
+        state, opens_ms = self._state, self.config.start_accept_send_request_time_stamp
+        return Snapshot(
+            config=state.config,
+            store_config=self.store_config,
+            store_host=self.store_host,
+            topics=self._saved_topics.topics,
+            groups=state.groups.groups,
+            consumers=state.clients.consumers,
+            filters=state.filters,
+            opens_at=self.environment.local_time(TimestampMs(opens_ms)) if opens_ms else "",
+        )
+
+    @property
+    def config(self) -> BrokerConfig:
+        return self.state.config
+
+    @property
+    def is_slave(self) -> bool:
+        return self.store_config.is_slave
+
+    async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
+        """Takes a configuration that was changed over the wire, and makes the change durable."""
+        before, self.state = self.config, replace(self.state, config=config)
+        self.config_version = topics.next_version(self.config_version, self.environment.now_ms())
+        await self.environment.save_settings(given)
+        if config.broker_permission != before.broker_permission:
+            version = topics.next_version(self.state.topics.version, self.environment.now_ms())
+            await self.change_topics(replace(self.state.topics, version=version))
+
+    # --- topics --------------------------------------------------------------------------------------------------
+
+    async def change_topics(self, table: TopicTable, incremental: str | None = None) -> None:
+        """Takes a new topic table, makes it durable and tells the nameservers.
+
+        Awaited before anybody is told that a message went to a new topic: a topic that a crash forgets would hide
+        its messages.
+        """
+        if table is self.state.topics:
+            await self.topics_saved()
+            return
+        self.state = replace(self.state, topics=table)
+        await self.save_topics()
+        if incremental is not None:
+            await self.environment.register(incremental)
+        else:
+            self.environment.spawn(self.environment.register(), "register")
+
+    async def save_topics(self) -> None:
+        table = self.state.topics
+        await self.environment.save(TOPICS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        self._saved_topics = table
+        if self._is_running:
+            self.engine.install(self.snapshot())
+
+    async def topics_saved(self) -> None:
+        """Waits until the topics that are known are durable: another send may have created one a moment ago, or a
+        save may have failed since."""
+        if self._saved_topics is not self.state.topics:
+            await self.save_topics()
+
+    async def create_topic_on_send(self, creation: SendCreation) -> bool:
+        """Whether the topic of a send exists, after an attempt to create it."""
+        table = topics.create_on_send(self.state.topics, self.config, creation, self.environment.now_ms())
+        if table is None:
+            return False
+        await self.change_topics(table)
+        return True
+
+    async def ensure_topic(self, name: str, queues: int, sys_flag: int = 0) -> bool:
+        """Whether a topic that the broker itself needs exists, after an attempt to create it."""
+        table = topics.ensure_topic(self.state.topics, name, queues, sys_flag, self.environment.now_ms())
+        if table is None:
+            return False
+        await self.change_topics(table)
+        return True
+
+    # --- groups --------------------------------------------------------------------------------------------------
+
+    def group(self, name: str) -> SubscriptionGroupConfig | None:
+        """A group's settings; the group comes to be when that is allowed."""
+        table = groups.ensure_group(self.state.groups, self.config, name, self.environment.now_ms())
+        if table is None:
+            return None
+        if table is not self.state.groups:
+            self.state = replace(self.state, groups=table)
+            self.environment.spawn(self.save_groups(), "save groups")
+        return table.get(name)
+
+    async def save_groups(self) -> None:
+        await self.environment.save(GROUPS_FILE, encode_body(self.state.groups.wrapper(), JsonStyle.FASTJSON))
+
+    # --- offsets -------------------------------------------------------------------------------------------------
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
+        self.engine.commit_offset(group, topic, queue_id, offset)
+
+    async def save_offsets(self) -> None:
+        """Writes the offsets down. A trace speaks of it only when they are still the same afterwards: then it may say
+        that everything committed so far is durable."""
+        saved = self.engine.offsets
+        await self.environment.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
+        if self.engine.offsets is saved and saved is not self._saved_offsets:
+            self._saved_offsets = saved
+            self.environment.emit(Event("PersistOffsets"))
+
+    async def save_delay_offsets(self) -> None:
+        await self.environment.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))
+
+    # --- statistics ------------------------------------------------------------------------------------------------
+
+    def counted(self) -> StatsTable:
+        """The statistics with all that the plane has counted so far."""
+        self.stats.take(self.config.broker_cluster_name, self.engine.take_counts())
+        return self.stats
+
+    # --- clients -------------------------------------------------------------------------------------------------
+
+    def apply_clients(self, step: ClientStep, *, notify: bool = True) -> None:
+        """Takes a step of the client table: tells members, buries the filters of emptied groups, closes the silent."""
+        self.state = replace(self.state, clients=step.table)
+        for event in step.events:
+            self.environment.emit(event)
+        for change in step.changed:
+            self._group_changed(change, notify=notify)
+        for number in step.expired:
+            peer = self.environment.connection(number)
+            if peer is not None:
+                peer.close("no heartbeat for too long")
+
+    def connection_closed(self, number: int) -> None:
+        self.apply_clients(clients.remove_member(self.state.clients, ConnectionId(number)))
+
+    def _group_changed(self, change: Changed, *, notify: bool) -> None:
+        if change.emptied:
+            filters = bury_group(self.state.filters, change.group, self.environment.now_ms())
+            self.state = replace(self.state, filters=filters)
+            return
+        if notify and self.config.notify_consumer_ids_changed_enable:
+            self.notify_members(change.group)
+
+    def notify_members(self, group: str) -> None:
+        """Tells every member of a group that the group changed, one-way: it may be lost, and clients look anyway."""
+        consumer = self.state.clients.consumers.get(group)
+        header = encode_header(NotifyConsumerIdsChangedRequest(consumer_group=group))
+        for member in () if consumer is None else consumer.ordered_members():
+            peer = self.environment.connection(member.connection)
+            if peer is not None:
+                peer.send_oneway(oneway(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, header))

@@ -1,0 +1,55 @@
+"""What a broker needs from outside beside its engine: time, chance, files, nameservers and peers.
+
+The broker itself is pure. A shell gives it these on real sockets and files; the simulated world gives it others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+from refmq.model.ids import TimestampMs
+from refmq.model.step import Event
+from refmq.plane.engine import Peer
+
+
+class Environment(Protocol):
+    """Time, chance, files and neighbours."""
+
+    def now_ms(self) -> TimestampMs: ...
+
+    def local_time(self, at_ms: TimestampMs) -> str:
+        """A time as people at the broker's place read it: `yyyy-MM-dd HH:mm:ss,SSS`."""
+        ...
+
+    def random_below(self, bound: int) -> int:
+        """A number in [0, bound)."""
+        ...
+
+    def emit(self, event: Event) -> None:
+        """Records a trace event; never fails and never waits."""
+        ...
+
+    async def save(self, file: str, body: bytes) -> None:
+        """Replaces a file of the broker's config directory, atomically and durably."""
+        ...
+
+    async def save_settings(self, given: Mapping[str, str]) -> None:
+        """Keeps settings that were changed over the wire, for the next start."""
+        ...
+
+    def disk_capacity(self) -> tuple[int, int]:
+        """All and free bytes of the store's disk."""
+        ...
+
+    async def register(self, topic: str | None = None) -> None:
+        """Tells the nameservers about all topics, or about one that an administrator changed."""
+        ...
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Runs something beside the requests; an error in it is reported, and ends at the latest with the broker."""
+        ...
+
+    def connection(self, number: int) -> Peer | None:
+        """The open connection with this number."""
+        ...

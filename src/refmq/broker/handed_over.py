@@ -1,0 +1,55 @@
+"""What the plane hands over: requests that are not its own, and those that need something first.
+
+A request that needs a topic or a group goes back to the plane when it is there (`again`), and is checked anew. When it
+cannot be had, the need itself says how to refuse.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable
+from typing import assert_never
+
+from refmq.broker.control_plane import Broker
+from refmq.broker.handlers import handle
+from refmq.plane import answers
+from refmq.plane.engine import Answer, Peer
+from refmq.plane.inputs import Frame
+from refmq.plane.needs import Need, NeedsGroup, NeedsOwnTopic, NeedsTopic
+
+
+class HandedOver:
+    """The `ControlPlane` that a broker is to its engine."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def serve(self, peer: Peer, frame: Frame, need: Need | None) -> Answer | Awaitable[Answer]:
+        if need is None:
+            return handle(self._broker, peer, frame.command)
+        if not isinstance(need, NeedsGroup):
+            return self._with_topic(frame, need)
+        if self._broker.group(need.group) is None:
+            return answers.refused(self._broker.snapshot(), frame.command, need.refusal)
+        return self._broker.engine.again(frame)
+
+    def connection_closed(self, number: int) -> None:
+        self._broker.connection_closed(number)
+
+    async def _with_topic(self, frame: Frame, need: NeedsTopic | NeedsOwnTopic) -> Answer:
+        broker = self._broker
+        if not await meet_topic(broker, need):
+            return answers.refused(broker.snapshot(), frame.command, need.refusal)
+        answer = broker.engine.again(frame)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+async def meet_topic(broker: Broker, need: NeedsTopic | NeedsOwnTopic) -> bool:
+    """Whether the topic is there and durable, after an attempt to create it."""
+    match need:
+        case NeedsTopic():
+            return await broker.create_topic_on_send(need.creation)
+        case NeedsOwnTopic():
+            return await broker.ensure_topic(need.topic, need.queue_count)
+        case _:
+            assert_never(need)

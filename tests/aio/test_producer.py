@@ -1,0 +1,418 @@
+"""The producer against a broker of ours on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from refmq.aio.producer import Producer
+from refmq.client.faults import queue_by_hash
+from refmq.client.message import Message, ReceivedMessage, SendStatus
+from refmq.client.transaction import TransactionState
+from refmq.errors import (
+    ClosedError,
+    ConnectFailed,
+    InvalidMessage,
+    InvalidName,
+    NoReply,
+    RouteNotFound,
+    SendFailed,
+    SendNotDurable,
+    UsageError,
+    WrongLoopError,
+)
+from refmq.model.broker_config import BrokerConfig
+from refmq.model.ids import MessageQueue
+from refmq.protocol.acl import SIGNATURE, Credentials, signature_is_valid
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import RemotingCommand, response
+from refmq.protocol.compression import decompress
+from refmq.protocol.record import decode_properties
+from tests.aio.harness import create_topic, main_server, run, servers, stop_broker, stored, until_stored
+from tests.net.support import serving
+
+
+def test_a_message_is_stored_with_everything_it_was_given() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            result = await producer.send(
+                "Orders", b"paid", tag="Paid", keys=["o-17", "o-18"], properties={"region": "eu"}
+            )
+            assert result.status is SendStatus.SEND_OK
+            assert result.queue.topic == "Orders"
+            assert result.queue.broker == "broker-a"
+            assert result.queue_offset == 0
+            (record,) = await stored(running, "Orders")
+            assert record.body == b"paid"
+            properties = decode_properties(record.properties)
+            assert properties["TAGS"] == "Paid"
+            assert properties["KEYS"] == "o-17 o-18"
+            assert properties["region"] == "eu"
+            assert properties["UNIQ_KEY"] == result.msg_id
+            assert record.message_id == result.offset_msg_id
+
+    run(story())
+
+
+def test_messages_go_round_the_queues() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            results = [await producer.send("Orders", b"x") for _ in range(8)]
+            assert sorted(result.queue.queue_id for result in results) == [0, 0, 1, 1, 2, 2, 3, 3]
+
+    run(story())
+
+
+def test_a_sharding_key_always_means_the_queue_that_java_chooses() -> None:
+    queues = [MessageQueue("T", "a", number) for number in range(8)]
+    assert queue_by_hash(queues, "order-1").queue_id == 6
+    assert queue_by_hash(queues, 17).queue_id == 1
+    assert queue_by_hash(queues, 5_000_000_000).queue_id == 1
+
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            results = [await producer.send("Orders", b"x", sharding_key="o-17") for _ in range(5)]
+            assert len({result.queue for result in results}) == 1
+            assert [result.queue_offset for result in results] == [0, 1, 2, 3, 4]
+
+    run(story())
+
+
+def test_a_long_body_is_compressed_on_its_way_and_a_batch_is_one_request() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            body = b"a" * 10_000
+            await producer.send("Long", body)
+            (record,) = await stored(running, "Long")
+            assert len(record.body) < 1_000
+            assert decompress(record.body, record.sys_flag) == body
+
+            result = await producer.send_batch("Batch", [b"one", b"two", b"three"])
+            assert len(result.msg_id.split(",")) == 3
+            records = await stored(running, "Batch")
+            assert [record.body for record in records] == [b"one", b"two", b"three"]
+            assert len({record.queue_id for record in records}) == 1
+
+    run(story())
+
+
+def test_a_oneway_message_arrives_and_a_delayed_one_waits() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            await producer.send("Metrics", b"first")  # makes the topic
+            await producer.send_oneway("Metrics", b"second")
+            assert len(await until_stored(running, "Metrics", 2)) == 2
+            await producer.send("Later", b"x", delay_level=5)
+            assert await stored(running, "Later") == []
+            assert len(await stored(running, "SCHEDULE_TOPIC_XXXX", queues=18)) == 1
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("message", "error", "said"),
+    [
+        (Message("Orders", b""), InvalidMessage, "empty"),
+        (Message("Orders", b"x" * (4 * 1024 * 1024 + 1)), InvalidMessage, "at most 4194304"),
+        (Message("No such!", b"x"), InvalidName, "only have the characters"),
+        (Message("SCHEDULE_TOPIC_XXXX", b"x"), InvalidName, "belongs to the brokers"),
+        (Message("Orders", b"x", properties={"UNIQ_KEY": "1"}), InvalidMessage, "belongs to RocketMQ"),
+        (Message("Orders", b"x", properties={"a": " "}), InvalidMessage, "a name and a value"),
+        (Message("Orders", b"x", tag="a\x01b"), InvalidMessage, "separate properties"),
+        (Message("Orders", b"x", keys=("a b",)), InvalidMessage, "no blank"),
+        (Message("Orders", b"x", delay_level=-1), InvalidMessage, "delay level"),
+        (Message("Orders", b"x", properties={"a": "b" * 40_000}), InvalidMessage, "too long"),
+    ],
+)
+def test_what_no_broker_would_take_is_refused_before_it_is_sent(
+    message: Message, error: type[Exception], said: str
+) -> None:
+    async def story() -> None:
+        async with Producer("127.0.0.1:1", group="g") as producer:
+            with pytest.raises(error, match=said):
+                await producer.send(message)
+
+    run(story())
+
+
+def test_wrong_use_is_told_in_words() -> None:
+    async def story() -> None:
+        producer = Producer("127.0.0.1:1", group="g")
+        with pytest.raises(ClosedError, match="not open yet"):
+            await producer.send("Orders", b"x")
+        async with producer:
+            with pytest.raises(InvalidMessage, match="a list of texts"):
+                await producer.send("Orders", b"x", keys="o-17")
+            with pytest.raises(UsageError, match="not both"):
+                await producer.send("Orders", b"x", sharding_key="a", queue=MessageQueue("Orders", "a", 0))
+            with pytest.raises(UsageError, match="check-backs"):
+                producer.transaction("Orders", b"x")
+            with pytest.raises(ConnectFailed):
+                await producer.send("Orders", b"x")
+        with pytest.raises(ClosedError, match="is closed"):
+            await producer.send("Orders", b"x")
+        await producer.close()
+
+    run(story())
+    with pytest.raises(InvalidName, match="producer group"):
+        Producer("127.0.0.1:9876", group="no such")
+    with pytest.raises(InvalidName, match="for itself"):
+        Producer("127.0.0.1:9876", group="DEFAULT_PRODUCER")
+
+
+def test_a_producer_belongs_to_its_loop() -> None:
+    async def opened() -> Producer:
+        producer = Producer("127.0.0.1:1", group="g")
+        await producer.open()
+        await producer._instance._client.close()
+        for task in list(producer._instance._tasks):
+            task.cancel()
+        return producer
+
+    producer = asyncio.run(opened())
+
+    async def elsewhere() -> None:
+        with pytest.raises(WrongLoopError, match="another event loop"):
+            await producer.send("Orders", b"x")
+
+    asyncio.run(elsewhere())
+
+
+def test_no_route_says_who_was_asked_what_they_know_and_what_to_do() -> None:
+    async def story() -> None:
+        config = replace(BrokerConfig(), auto_create_topic_enable=False)
+        async with servers(config=config) as running, Producer(running.namesrv, group="g") as producer:
+            with pytest.raises(RouteNotFound) as caught:
+                await producer.send("Orders", b"x")
+            assert running.namesrv in str(caught.value)
+            assert "create it first, with Admin.create_topic" in str(caught.value)
+            await stop_broker(running, "broker-a")
+            with pytest.raises(RouteNotFound, match="no broker at all"):
+                await producer.send("Orders", b"x")
+
+    run(story())
+
+
+def test_a_failed_attempt_is_repeated_at_another_broker() -> None:
+    async def story() -> None:
+        async with servers("broker-a", "broker-b") as running, Producer(running.namesrv, group="g") as producer:
+            await create_topic(running, "Orders")
+            for queue in (MessageQueue("Orders", name, 0) for name in ("broker-a", "broker-b")):
+                await producer.send("Orders", b"x", queue=queue)
+            refused = 0
+
+            def refuse(connection: object, command: RemotingCommand) -> RemotingCommand | None:
+                nonlocal refused
+                refused += 1
+                return response(command, ResponseCode.SYSTEM_BUSY, remark="too much to do")
+
+            node = running.node("broker-a")
+            serve = main_server(node)._handler
+            main_server(node)._handler = lambda connection, command: (
+                refuse(connection, command)
+                if command.code == RequestCode.SEND_MESSAGE_V2
+                else serve(connection, command)
+            )
+            for connection in main_server(node).connections:
+                connection._handler = main_server(node)._handler
+            results = [await producer.send("Orders", b"x") for _ in range(8)]
+            assert {result.queue.broker for result in results} == {"broker-b"}
+            assert refused > 0
+            with pytest.raises(SendFailed, match="SYSTEM_BUSY") as caught:
+                await producer.send("Orders", b"x", queue=MessageQueue("Orders", "broker-a", 0))
+            assert not caught.value.maybe_stored
+            await stop_broker(running, "broker-a")
+            results = [await producer.send("Orders", b"x") for _ in range(8)]
+            assert {result.queue.broker for result in results} == {"broker-b"}
+
+    run(story())
+
+
+def test_a_broker_that_never_answers_costs_the_timeout_and_no_more() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            await producer.send("Orders", b"x")
+            never = asyncio.get_running_loop().create_future()
+            server = main_server(running.node())
+            for connection in server.connections:
+                connection._handler = lambda connection, command: never
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(SendFailed) as caught:
+                await producer.send("Orders", b"x", timeout=0.2)
+            assert asyncio.get_running_loop().time() - began < 2
+            assert caught.value.maybe_stored
+            never.cancel()
+
+    run(story())
+
+
+def test_an_error_that_another_broker_would_not_mend_is_raised_as_it_is() -> None:
+    async def story() -> None:
+        def answer(connection: object, command: RemotingCommand) -> RemotingCommand:
+            return response(command, ResponseCode.MESSAGE_ILLEGAL, remark="no")
+
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            await producer.send("Orders", b"x")
+            for connection in main_server(running.node()).connections:
+                connection._handler = answer
+            from refmq.errors import MessageIllegal
+
+            with pytest.raises(MessageIllegal, match=r"SEND_MESSAGE_V2 with MESSAGE_ILLEGAL \(13\): no"):
+                await producer.send("Orders", b"x")
+
+    run(story())
+
+
+def test_a_message_that_is_not_durable_yet_is_told_with_its_result() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            await producer.send("Orders", b"x")
+            server = main_server(running.node())
+            serve = server._handler
+
+            async def slow_disk(connection: object, command: RemotingCommand) -> RemotingCommand | None:
+                answer = serve(connection, command)  # type: ignore[arg-type]  # the connection is one
+                done = await answer if not isinstance(answer, RemotingCommand) and answer is not None else answer
+                return replace(done, code=ResponseCode.FLUSH_DISK_TIMEOUT) if done is not None else None
+
+            for connection in server.connections:
+                connection._handler = slow_disk
+            with pytest.raises(SendNotDurable) as caught:
+                await producer.send("Orders", b"x")
+            assert caught.value.result.status is SendStatus.FLUSH_DISK_TIMEOUT  # type: ignore[attr-defined]  # known
+
+    run(story())
+
+
+def test_every_request_of_an_account_is_signed() -> None:
+    async def story() -> None:
+        seen: list[RemotingCommand] = []
+
+        def answer(connection: object, command: RemotingCommand) -> RemotingCommand:
+            seen.append(command)
+            return response(command, ResponseCode.TOPIC_NOT_EXIST, remark="no")
+
+        async with serving(answer) as (_, address):
+            account = Credentials("ak", "sk")
+            async with Producer(address, group="g", credentials=account) as producer:
+                with pytest.raises(RouteNotFound):
+                    await producer.send("Orders", b"x")
+        assert len(seen) >= 2
+        assert all(signature_is_valid(command, "sk") for command in seen)
+        assert not any(signature_is_valid(command, "other") for command in seen)
+        assert all(command.fields[SIGNATURE] for command in seen)
+
+    run(story())
+
+
+def test_names_travel_with_their_namespace_and_come_back_without() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g", namespace="ns") as producer:
+            result = await producer.send("Orders", b"x")
+            assert result.queue.topic == "Orders"
+            (record,) = await stored(running, "ns%Orders")
+            assert decode_properties(record.properties)["INSTANCE_ID"] == "ns"
+
+    run(story())
+
+
+def test_a_transaction_commits_rolls_back_or_is_asked_about() -> None:
+    async def story() -> None:
+        asked: list[ReceivedMessage] = []
+
+        async def check(message: ReceivedMessage) -> TransactionState:
+            asked.append(message)
+            return TransactionState.COMMIT
+
+        config = replace(BrokerConfig(), transaction_time_out=1, transaction_check_interval=50)
+        async with servers(config=config) as running, Producer(running.namesrv, group="g", check=check) as producer:
+            async with producer.transaction("Orders", b"commit") as tx:
+                assert tx.result is not None
+                assert await stored(running, "Orders") == []
+            await until_stored(running, "Orders", 1)
+
+            with pytest.raises(ZeroDivisionError):
+                async with producer.transaction("Orders", b"rollback"):
+                    raise ZeroDivisionError
+            unknown = producer.transaction("Orders", b"unknown")
+            await unknown.begin()
+            await until_stored(running, "Orders", 2)
+            assert [message.body for message in asked] == [b"unknown"]
+            assert sorted(record.body for record in await stored(running, "Orders")) == [b"commit", b"unknown"]
+
+    run(story())
+
+
+def test_a_local_transaction_that_fails_is_left_to_the_check() -> None:
+    async def story() -> None:
+        async def check(message: ReceivedMessage) -> TransactionState:
+            return TransactionState.UNKNOWN
+
+        async def execute(message: Message, result: object) -> TransactionState:
+            if message.body == b"bad":
+                raise ZeroDivisionError
+            return TransactionState.COMMIT
+
+        async with servers() as running, Producer(running.namesrv, group="g", check=check) as producer:
+            _, state = await producer.send_in_transaction(Message("Orders", b"good"), execute)
+            assert state is TransactionState.COMMIT
+            _, state = await producer.send_in_transaction(Message("Orders", b"bad"), execute)
+            assert state is TransactionState.UNKNOWN
+
+    run(story())
+
+
+def test_a_request_without_a_reply_ends_in_time() -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="g") as producer:
+            with pytest.raises(NoReply) as caught:
+                await producer.request("Quote", b"?", timeout=0.3)
+            assert caught.value.sent
+            message = ReceivedMessage("T", b"", "", MessageQueue("T", "a", 0), 0, 0)
+            with pytest.raises(InvalidMessage, match="not sent as a request"):
+                await producer.reply(message, b"!")
+
+    run(story())
+
+
+def test_the_trace_of_a_message_is_in_the_trace_topic() -> None:
+    async def story() -> None:
+        config = replace(BrokerConfig(), trace_topic_enable=True)
+        async with servers(config=config) as running:
+            async with Producer(running.namesrv, group="g", message_trace=True) as producer:
+                result = await producer.send("Orders", b"x", keys=["o-1"], tag="Paid")
+            (record,) = await stored(running, "RMQ_SYS_TRACE_TOPIC")
+            fields = record.body.decode().removesuffix("\x02").split("\x01")
+            assert fields[0] == "Pub"
+            assert fields[3:8] == ["g", "Orders", result.msg_id, "Paid", "o-1"]
+            assert fields[13] == "true"
+            assert decode_properties(record.properties)["KEYS"] == f"{result.msg_id} o-1"
+
+    run(story())
+
+
+def test_hooks_see_every_attempt() -> None:
+    async def story() -> None:
+        from refmq.aio.sending import Attempt
+
+        seen: list[Attempt] = []
+        async with (
+            servers() as running,
+            Producer(running.namesrv, group="g", before_send=[seen.append], after_send=[seen.append]) as producer,
+        ):
+            result = await producer.send("Orders", b"x")
+            before, after = seen
+            assert before.result is None
+            assert after.result == result
+
+    run(story())
+
+
+def test_importing_refmq_does_not_import_the_clients() -> None:
+    import subprocess
+    import sys
+
+    script = "import sys, refmq; assert 'asyncio' not in sys.modules; refmq.Producer; assert 'asyncio' in sys.modules"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
