@@ -13,7 +13,7 @@ EXIT_FOUND = 3
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Prints one table and says by the exit code whether all of it is as it should be."""
+    """Prints one table; the exit code says whether everything is as it should be."""
     parser = argparse.ArgumentParser(prog="python -m spec.proofs", description="Claims for all sizes, judged by Z3.")
     parser.add_argument("what", nargs="?", choices=("claims", "contracts"), default="claims")
     parser.add_argument("--json", action="store_true", help="one line of JSON for each row")

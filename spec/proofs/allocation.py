@@ -59,7 +59,7 @@ def _never_one_more(
 def _first_of_two_equal_ids(
     queues: Number, members: Number, share: Number, rest: Number, member: Number
 ) -> tuple[Number, Number]:
-    """The ids of members 0 and 1 are the same: both take themselves for number 0."""
+    """The ids of members 0 and 1 are the same: both believe that they are number 0."""
     return average_range(queues, members, share, rest, z3.If(member == 1, z3.IntVal(0), member))
 
 
@@ -173,7 +173,7 @@ def circle_is_a_partition(rule: Circle) -> Iterable[Obligation]:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Member i owns `share` queues from i * (share + `wider`), and one more at i + `later` behind all blocks."""
+    """Member i owns `share` queues from i * (share + `wider`), and one more at i + `later` after all blocks."""
 
     wider: int
     later: int

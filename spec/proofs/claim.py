@@ -1,6 +1,6 @@
 """What a claim is, and how Z3 judges it.
 
-A claim is a list of obligations, each an implication: from the assumptions follows the conclusion. It holds when for
+A claim is a list of obligations, each an implication: the conclusion follows from the assumptions. It holds when for
 every obligation Z3 finds the assumptions satisfiable (else the obligation would say nothing) and the assumptions with
 the negated conclusion not satisfiable. The obligations are made by a function of one rule, so that the broken twins
 are the same function applied to another rule.

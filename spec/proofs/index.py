@@ -1,4 +1,4 @@
-"""The index file: slots and entries stay inside of it, and every chain comes to an end.
+"""The index file: slots and entries stay inside it, and every chain comes to an end.
 
     40 bytes of header | 4 bytes for each slot | 20 bytes for each entry place, of which number 0 is never used
 

@@ -1,7 +1,7 @@
 """Records and files: a record fits or leaves room for a blank one; files neither overlap nor leave holes.
 
 The log is a run of bytes in files of `size` bytes. A record of `length` bytes is written when `length + 8` bytes are
-left, so that 8 bytes for the head of a blank record are always left behind it (`CommitLog.has_room`). Position x of the
+left, so that 8 bytes for the head of a blank record are always left after it (`CommitLog.has_room`). Position x of the
 run lies in the file that begins at x - x % size (`FileSequence.base_of`).
 """
 
@@ -29,7 +29,7 @@ INT32_MAX: Final = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What must be left behind a record for it to be written, and to be accepted at all, in a file of its own."""
+    """What must be left after a record for it to be written, and to be accepted at all, in a file of its own."""
 
     to_write: int
     to_accept: int

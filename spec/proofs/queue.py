@@ -1,6 +1,6 @@
 """Consume queues: a unit of 20 bytes never crosses a file.
 
-Unit q stands at byte 20 * q of a run of files whose size is a multiple of 20 (`ConsumeQueue`, `StoreConfig`).
+Unit q is at byte 20 * q of a run of files whose size is a multiple of 20 (`ConsumeQueue`, `StoreConfig`).
 """
 
 from __future__ import annotations

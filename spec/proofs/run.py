@@ -51,7 +51,7 @@ class Row:
 
 
 def rows(claims: Iterable[Claim]) -> Iterator[Row]:
-    """Judges claim after claim, each with its twins behind it."""
+    """Judges claim after claim, each followed by its twins."""
     for claim in claims:
         yield Row(claim.name, claim.says, Verdict.PROVED, judge(claim.obligations(claim.rule)))
         for twin in claim.twins:

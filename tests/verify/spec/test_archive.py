@@ -40,7 +40,7 @@ def test_another_jar_has_another_archive(programs: tuple[Path, Path]) -> None:
     assert archive_path(str(java), str(jar.parent / "missing.jar")) is None
 
 
-def test_without_a_place_for_it_everything_works_as_always(programs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_without_a_place_for_it_everything_works_as_usual(programs: tuple[Path, Path], tmp_path: Path) -> None:
     archive = archive_path(*map(str, programs))
     assert archive is not None
     (tmp_path / "cache").write_text("a file where the folder would be")

@@ -114,7 +114,7 @@ def test_an_entry_can_start_from_another_one(folder: Path) -> None:
         ("[one]\nabout = 'x'\nexpect = 'ok'\nmodule = 'MCNo'\n", "toy/mc/one: there is no MCNo.tla"),
     ],
 )
-def test_a_table_that_cannot_be_meant_is_refused(folder: Path, table: str, complaint: str) -> None:
+def test_a_table_that_makes_no_sense_is_refused(folder: Path, table: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         only(folder, table)
 

@@ -63,7 +63,7 @@ def test_an_entry_that_says_little_gets_the_defaults() -> None:
         ({"unset": [1]}, "unset is not a list of names"),
     ],
 )
-def test_an_entry_that_cannot_be_meant_is_refused(entry: dict[str, object], complaint: str) -> None:
+def test_an_entry_that_makes_no_sense_is_refused(entry: dict[str, object], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         made(**entry)
 

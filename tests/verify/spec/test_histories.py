@@ -45,9 +45,10 @@ BREAK = """
 import sys
 from pathlib import Path
 from conformance.mutants.apply import change_on_import, replacing
+from conformance.mutants.cluster import SEEDED_CLUSTER
 from conformance.mutants.seeded import SEEDED
 path, name = Path(sys.argv[1]), sys.argv[2]
-(mistake,) = [one for one in SEEDED if one.name == name]
+(mistake,) = [one for one in (*SEEDED, *SEEDED_CLUSTER) if one.name == name]
 change_on_import(mistake.module, replacing(mistake.old, mistake.new))
 from conformance.base import Violation, replay_file, replay_verdict
 print(*{violation.invariant for violation in replay_file(path)})
@@ -134,7 +135,7 @@ def test_each_action_of_the_store_has_its_step() -> None:
     }
 
 
-def test_what_no_history_fits_is_said_in_one_line(tmp_path: Path) -> None:
+def test_a_counterexample_that_fits_no_history_says_so_in_one_line(tmp_path: Path) -> None:
     saved = as_saved_history(configuration("rebalance/weak/two_owners_while_views_differ"), [])
     path = tmp_path / "rebalance.json"
     path.write_text(json.dumps(saved))

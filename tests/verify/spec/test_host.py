@@ -101,7 +101,7 @@ def test_a_run_in_a_host_finds_what_a_process_finds(mixed: list[Configuration]) 
 
 @pytest.mark.jdk
 @needs_java
-def test_a_host_that_does_not_put_back_what_a_run_changed_is_noticed(
+def test_a_host_that_does_not_restore_what_a_run_changed_is_noticed(
     small: list[Configuration], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = tmp_path / "TlcHost.java"

@@ -1,4 +1,4 @@
-"""A judge that does not end in time has said nothing: it is asked again with more time, and never counts as content."""
+"""A judge that does not finish in time has said nothing: it is asked again with more time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def judge_with(
     return fates[0], limits
 
 
-def test_who_is_late_is_asked_again_with_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_judge_is_asked_again_with_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     def answer(is_mutant: bool, limit_s: float) -> Outcome:
         if not is_mutant:
             return content()
@@ -70,7 +70,7 @@ def test_who_is_late_is_asked_again_with_more_time(monkeypatch: pytest.MonkeyPat
         Outcome(found=Found.ERROR, errors=["TLC ended with code -9"]),
     ],
 )
-def test_who_stays_silent_leaves_the_mutant_undecided(
+def test_a_silent_judge_leaves_the_mutant_undecided(
     silent: Outcome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fate, limits = judge_with(lambda is_mutant, limit_s: silent if is_mutant else content(), monkeypatch)
@@ -99,7 +99,7 @@ def test_a_late_verdict_is_kept_only_for_the_time_that_it_had(tmp_path: Path, mo
     assert judge_with(late, monkeypatch, cache, 900)[0].killed_by == JUDGE, "a finding is kept for good"
 
 
-def test_an_original_that_is_late_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_original_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CheckFound, match="without any mutation turnstile/mc/every_promise takes more than 900 s"):
         judge_with(lambda is_mutant, limit_s: Outcome(found=Found.TIMEOUT), monkeypatch)
 

@@ -72,7 +72,7 @@ def test_a_mutant_changes_one_place_and_keeps_the_lines() -> None:
     assert "    /\\ TRUE          \n    /\\ inside' = inside + 1" in dropped.apply(TOY)
 
 
-def test_a_text_that_occurs_twice_is_told_apart() -> None:
+def test_two_occurrences_of_a_text_are_told_apart() -> None:
     body = "A == /\\ x > 0\n     /\\ y = 1 \\/ x > 0\n     /\\ x' = 1\nNext == A"
     assert [mutant.occurrence for mutant in mutants_of(module(body), ["swap"]) if mutant.original == "x > 0"] == [1, 2]
 

@@ -1,4 +1,4 @@
-"""The table of the last results plans the next run."""
+"""The table of the last results is the plan for the next run."""
 
 from __future__ import annotations
 

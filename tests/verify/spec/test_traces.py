@@ -50,7 +50,7 @@ def test_a_trace_becomes_a_module_with_small_numbers(tmp_path: Path) -> None:
         ('{"action": "FlushLog", "a": "x"}', "flushed_to is 'x', not a whole number"),
     ],
 )
-def test_a_line_that_is_no_event_is_named(tmp_path: Path, line: str, complaint: str) -> None:
+def test_a_line_that_is_not_an_event_is_named(tmp_path: Path, line: str, complaint: str) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(UsageError, match=complaint):

@@ -46,6 +46,7 @@ SEEN_TO_BREAK = {
     "store_recovery/weak/recovered_log_counts_as_flushed": "tail-not-flushed",
     "store_recovery/weak/stale_tail_read_again": "dispatch-from-the-end",
     "store_recovery/weak/unflushed_message_served": "dispatch-unflushed",
+    "transaction_check_back/weak/committed_twice_by_duplicate_decision": "commit-remembered-late",
 }
 """Configuration -> a mistake in conformance/mutants with which the replay of its counterexample breaks the same
 promise. A test sees each of them break."""
