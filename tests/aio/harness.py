@@ -22,6 +22,7 @@ from refmq.protocol.headers.pull import PullMessageRequest, PullSysFlag
 from refmq.protocol.record import Record, decode_records
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import ReferenceStore, StoreConfig
+from refmq.trace.record import Recorder
 
 T = TypeVar("T")
 TEST_TIMEOUT_S = 60.0
@@ -64,7 +65,10 @@ class Servers:
 
 @asynccontextmanager
 async def servers(
-    *brokers: str, config: BrokerConfig | None = None, tls: ServerTls | None = None
+    *brokers: str,
+    config: BrokerConfig | None = None,
+    tls: ServerTls | None = None,
+    recorder: Recorder | None = None,
 ) -> AsyncIterator[Servers]:
     """A nameserver and a broker for each name (``broker-a`` without any)."""
     nameserver = Nameserver(tls=tls)
@@ -72,7 +76,7 @@ async def servers(
     running = Servers(f"{host}:{port}")
     try:
         for name in brokers or ("broker-a",):
-            await start_broker(running, name, config=config, tls=tls)
+            await start_broker(running, name, config=config, tls=tls, recorder=recorder)
         yield running
     finally:
         for name in list(running.nodes):
@@ -89,10 +93,11 @@ async def start_broker(
     tls: ServerTls | None = None,
     disk: SimulatedDisk | None = None,
     port: int = 0,
+    recorder: Recorder | None = None,
 ) -> BrokerNode:
     used = replace(config or BrokerConfig(), broker_name=name, listen_port=port, namesrv_addr=running.namesrv)
     disk = disk or SimulatedDisk(clock=wall_ms)
-    node = BrokerNode(used, SMALL_STORE, disk, ReferenceStore(disk, SMALL_STORE), tls=tls)
+    node = BrokerNode(used, SMALL_STORE, disk, ReferenceStore(disk, SMALL_STORE), tls=tls, recorder=recorder)
     await node.start("127.0.0.1")
     running.nodes[name] = node
     return node

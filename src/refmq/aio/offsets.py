@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -156,7 +155,3 @@ class LocalOffsets:
             beside.replace(self.path)
         except OSError as error:
             raise DiskFailed(str(self.path), "write the offsets to", error.strerror or str(error)) from None
-
-
-def offsets_of(queues: Iterable[MessageQueue], offset: int) -> dict[MessageQueue, int]:
-    return dict.fromkeys(queues, offset)

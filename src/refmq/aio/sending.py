@@ -17,7 +17,6 @@ from refmq.errors import (
     BrokerError,
     ConnectFailed,
     NetworkError,
-    RequestTimedOut,
     RouteNotFound,
     SendFailed,
     UsageError,
@@ -194,7 +193,3 @@ class Sender:
             self.chooser = note_attempt(self.chooser, queue.broker, took_ms, now_ms, failed=problem is not None)
             for hook in self._after:
                 hook(Attempt(plan, queue, address, result, problem, took_ms))
-
-
-def timed_out(error: Exception) -> bool:
-    return isinstance(error, RequestTimedOut)
