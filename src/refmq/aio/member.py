@@ -445,6 +445,7 @@ class GroupMember:
             self.take_now(rebalance.trust_expire(self.state, queue, self.clock_ms()))
         for queue in held:
             self.nudge(queue)
+            self._receiver.came(queue, ())  # a lock that was lost and is back: what waited for it can go on
 
     # Pulling --------------------------------------------------------------------------------------------------------
 

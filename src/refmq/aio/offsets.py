@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 from pathlib import Path
 from typing import Protocol
@@ -128,9 +127,12 @@ class LocalOffsets:
         backup = self.path.with_name(self.path.name + ".bak")
         problem: DecodeError | None = None
         for path in (self.path, backup):
-            content = b""
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 content = path.read_bytes()
+            except FileNotFoundError:
+                content = b""
+            except OSError as error:
+                raise DiskFailed(str(path), "read the offsets in", error.strerror or str(error)) from None
             if content.strip():
                 try:
                     return dict(decode_body(ResetOffsetBody, content).offset_table)
