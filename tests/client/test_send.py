@@ -12,7 +12,7 @@ from refmq.model.ids import MessageQueue
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request, response
 from refmq.protocol.headers.messages import CheckTransactionStateRequest
-from refmq.protocol.headers.send import decode_send_header
+from refmq.protocol.headers.send import decode_send_header, encode_send_header
 from refmq.protocol.record import decode_batch, decode_properties, parse_properties
 
 SETTINGS = SendSettings(group="g")
@@ -29,6 +29,13 @@ def test_a_plain_message_is_sent_with_one_letter_names() -> None:
     assert (header.born_timestamp, header.broker_name, header.sys_flag) == (1234, "b", 0)
     assert parse_properties(header.properties or "") == {"TAGS": "A", "WAIT": "true", "UNIQ_KEY": ID}
     assert send_request(SETTINGS, plan, QUEUE, 0, is_oneway=True).is_oneway
+
+
+def test_the_fields_are_those_of_the_header_in_its_order() -> None:
+    settings = SendSettings(group="g", unit_mode=True)
+    for message, extra in ((Message("T", b"x"), None), (Message("%RETRY%g", b"x"), {"MAX_RECONSUME_TIMES": "3"})):
+        command = send_request(settings, plan_send(settings, message, ID, extra), QUEUE, 5)
+        assert list(encode_send_header(decode_send_header(command)).items()) == list(command.fields.items())
 
 
 def test_a_long_body_is_compressed_and_says_so() -> None:
