@@ -11,13 +11,14 @@
 
 Ours and the wheel use one real RocketMQ 4.9.7; nats-py uses JetStream of `nats-server`, which acknowledges what it has
 stored. Each contestant is a process of its own and they take turns. ``--others`` is the Python of an environment with
-`rocketmq==0.4.4` and `nats-py`. A contestant that is not there is left out, with a line that says so. Figures are medians
-of the rounds, ratios the medians of the ratios of rounds that followed each other.
+`rocketmq==0.4.4` and `nats-py`. A contestant that is not there is left out, with a line that says so. Figures are
+medians of the rounds, ratios the medians of the ratios of rounds that followed each other.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import shutil
 import statistics
@@ -112,11 +113,8 @@ def report(found: dict[str, list[Result]]) -> dict[str, dict[str, dict[str, floa
 
 
 def plot(lines: dict[str, dict[str, dict[str, float]]], path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+    pyplot = importlib.import_module("matplotlib.pyplot")  # from the extra `bench`, without types here
+    pyplot.switch_backend("Agg")
     figure, axes = pyplot.subplots(1, len(KINDS), figsize=(10, 3.2))
     for axis, what in zip(axes, KINDS, strict=True):
         kinds = list(lines[what])

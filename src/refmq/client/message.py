@@ -74,11 +74,9 @@ def checked_message(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -
             raise InvalidMessage(f"{text!r} has one of the characters U+0001 and U+0002, which separate properties.")
     if any(not key or " " in key for key in message.keys):
         raise InvalidMessage("A key is not empty and has no blank: a blank separates keys.")
-    if (
-        sum(map(len, texts)) > SHORT
-        and len(encode_properties(message_properties(message))) > PROPERTIES_BYTES_MAX - 512
-    ):
-        # The client and the broker add some of their own: id, group, cluster, a few hundred bytes.
+    # The client and the broker add some of their own: id, group, cluster, a few hundred bytes.
+    is_long = sum(map(len, texts)) > SHORT
+    if is_long and len(encode_properties(message_properties(message))) > PROPERTIES_BYTES_MAX - 512:
         raise InvalidMessage(f"The properties are too long; about {PROPERTIES_BYTES_MAX - 512} bytes fit.")
     return message
 
