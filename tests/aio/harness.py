@@ -24,6 +24,7 @@ from refmq.protocol.headers.pull import PullMessageRequest, PullSysFlag
 from refmq.protocol.record import Record, decode_records
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import StoreConfig
+from refmq.trace.record import Recorder
 
 T = TypeVar("T")
 TEST_TIMEOUT_S = 60.0
@@ -66,7 +67,10 @@ class Servers:
 
 @asynccontextmanager
 async def servers(
-    *brokers: str, config: BrokerConfig | None = None, tls: ServerTls | None = None
+    *brokers: str,
+    config: BrokerConfig | None = None,
+    tls: ServerTls | None = None,
+    recorder: Recorder | None = None,
 ) -> AsyncIterator[Servers]:
     """A nameserver and a broker for each name (``broker-a`` without any)."""
     nameserver = Nameserver(tls=tls)
@@ -74,7 +78,7 @@ async def servers(
     running = Servers(f"{host}:{port}")
     try:
         for name in brokers or ("broker-a",):
-            await start_broker(running, name, config=config, tls=tls)
+            await start_broker(running, name, config=config, tls=tls, recorder=recorder)
         yield running
     finally:
         for name in list(running.nodes):
@@ -91,10 +95,12 @@ async def start_broker(
     tls: ServerTls | None = None,
     disk: SimulatedDisk | None = None,
     port: int = 0,
+    recorder: Recorder | None = None,
 ) -> BrokerNode:
     used = replace(config or BrokerConfig(), broker_name=name, listen_port=port, namesrv_addr=running.namesrv)
     disk = disk or SimulatedDisk(clock=wall_ms)
-    node = BrokerNode(used, SMALL_STORE, disk, ReferenceEngine(disk, SMALL_STORE, tls=tls))
+    engine = ReferenceEngine(disk, SMALL_STORE, tls=tls, recorder=recorder)
+    node = BrokerNode(used, SMALL_STORE, disk, engine, recorder=recorder)
     await node.start("127.0.0.1")
     running.nodes[name] = node
     return node

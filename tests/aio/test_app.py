@@ -92,9 +92,9 @@ def test_an_app_says_what_is_wrong_with_it() -> None:
         app.listener("Others", group="g")
 
 
-def start_program(tmp_path: Path, namesrv: str) -> subprocess.Popen[str]:
+def start_program(tmp_path: Path, namesrv: str, text: str = PROGRAM) -> subprocess.Popen[str]:
     script = tmp_path / "program.py"
-    script.write_text(PROGRAM)
+    script.write_text(text)
     return subprocess.Popen(
         [sys.executable, "-X", "dev", "-W", "error", str(script), namesrv],
         stdout=subprocess.PIPE,
@@ -124,6 +124,31 @@ def test_a_signal_lets_the_program_finish_its_work(tmp_path: Path, signal_number
                 assert rest == "done\ndrained\n"
                 assert problems == ""
                 assert program.wait(10) == 0
+            finally:
+                program.kill()
+                program.wait(10)
+                program.stdout.close()
+                program.stderr.close()
+
+    run(story())
+
+
+def test_a_second_signal_ends_a_program_that_hangs(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="p") as producer:
+            await create_topic(running, "Orders")
+            await producer.send("Orders", b"x", tag="Paid")
+            program = start_program(tmp_path, running.namesrv, PROGRAM.replace("sleep(0.3)", "sleep(3600)"))
+            loop = asyncio.get_running_loop()
+            assert program.stdout is not None
+            assert program.stderr is not None
+            try:
+                assert await loop.run_in_executor(None, program.stdout.readline) == "got x\n"
+                program.send_signal(signal.SIGINT)
+                await asyncio.sleep(0.2)
+                assert program.poll() is None, "it finishes its work first"
+                program.send_signal(signal.SIGINT)
+                assert await loop.run_in_executor(None, program.wait, 5) == 130
             finally:
                 program.kill()
                 program.wait(10)

@@ -17,6 +17,7 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -196,7 +197,8 @@ class App:
         def asked(number: signal.Signals) -> None:
             if stop.is_set():
                 log.warning("%s again: leaving at once", number.name)
-                raise SystemExit(EXIT_FORCED)
+                sys.stdout.flush()
+                os._exit(EXIT_FORCED)  # whatever hangs, hangs no longer; brokers see the connections close
             log.info("%s: finishing what is being worked on", number.name)
             stop.set()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -118,7 +118,8 @@ class ConsumerQuestions:
         member = self._member
         record = decode_record(command.body, error=WireError)
         message = received_message(record, header.broker_name or "", namespace=member.namespace, group=member.group)
-        began = time.monotonic()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         verdict = await self._consume(message) if header.consumer_group == member.group else None
         if verdict is None:
             remark = f"The Consumer Group <{header.consumer_group}> has no listener in this consumer"
@@ -128,6 +129,6 @@ class ConsumerQuestions:
             auto_commit=True,
             consume_result=ConsumeResult.CR_SUCCESS if verdict.success else ConsumeResult.CR_THROW_EXCEPTION,
             remark=verdict.reason or None,
-            spent_time_mills=int((time.monotonic() - began) * 1000),
+            spent_time_mills=int((loop.time() - began) * 1000),
         )
         return response(command, ResponseCode.SUCCESS, None, encode_body(result))

@@ -10,12 +10,14 @@ import asyncio
 import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+import re
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from refmq.aio.identity import MessageIds, client_id, local_address, new_instance_name
-from refmq.client.answers import broker_error, request_name
+from refmq.client.answers import broker_error
 from refmq.client.route import all_addresses, default_route, masters, parse_name_servers
 from refmq.errors import (
     ClosedError,
@@ -42,11 +44,11 @@ from refmq.protocol.command import RemotingCommand, oneway, request, response
 from refmq.protocol.headers.clients import UnregisterClientRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.nameserver import GetRouteInfoRequest
+from refmq.trace.record import NoRecorder, Recorder
+from refmq.trace.writer import TraceWriter
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-    from refmq.trace.record import Recorder
 
 ROUTE_POLL_S: Final = 30.0  # pollNameServerInterval, 4.9.8
 HEARTBEAT_S: Final = 30.0  # heartbeatBrokerInterval, 4.9.8
@@ -76,6 +78,7 @@ class ConnectionOptions(TypedDict, total=False):
     limits: Limits | None
     rpc_hook: RpcHook | None
     recorder: Recorder | None
+    trace: Path | None
     seed: int | None
     route_poll: float
     heartbeat: float
@@ -115,6 +118,8 @@ class Instance:
         self._credentials = options.get("credentials")
         self._rpc_hook = options.get("rpc_hook")
         self.random = random.Random(options.get("seed"))
+        self._trace: TraceWriter | None = None
+        self.recorder: Recorder = options.get("recorder") or NoRecorder()
         self.routes: dict[str, TopicRouteData] = {}
         self.topics: set[str] = set()
         """Topics whose routes are kept fresh."""
@@ -140,6 +145,10 @@ class Instance:
         name = options.get("instance_name") or ("DEFAULT" if self._stable_name else new_instance_name())
         self.client_id = client_id(self.address, name, options.get("unit_name", ""), stream=self._stream)
         self.ids = MessageIds(self.address, self.random.getrandbits(32), self._pid)
+        folder = options.get("trace")
+        if folder is not None:
+            self._trace = TraceWriter(Path(folder), _file_name(self.client_id))
+            self.recorder = self._trace
         self._client = Client(self._asked, options.get("limits"), tls=options.get("tls"))
 
     def start_timers(self) -> None:
@@ -159,6 +168,8 @@ class Instance:
         if tasks:
             await asyncio.wait(tasks, timeout=timeout_s)
         await self._client.close(timeout_s)
+        if self._trace is not None:
+            await self._loop.run_in_executor(None, self._trace.close, timeout_s)
 
     def check_usable(self) -> None:
         """Raises when this client cannot be used here and now."""
@@ -404,9 +415,6 @@ def _process_id() -> int:
     return os.getpid()
 
 
-def described(command: RemotingCommand) -> str:
-    return request_name(command.code)
-
-
-def fields_of(command: RemotingCommand) -> Mapping[str, str]:
-    return command.fields
+def _file_name(client_id: str) -> str:
+    """A client id as part of a file's name."""
+    return re.sub(r"[^0-9A-Za-z._-]", "-", client_id)

@@ -138,7 +138,6 @@ class GroupMember:
         self.namespace = self.instance.namespace
         self.group = names.with_namespace(settings.group, self.namespace)
         self.retry_topic = names.retry_topic(self.group)
-        self.recorder = options.get("recorder") or NoRecorder()
         self.state = Member(self.group, "", settings.orderly, settings.shares, settings.strategy)
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.changed = asyncio.Event()
@@ -230,7 +229,7 @@ class GroupMember:
         changed = step.state.held.keys() != self.state.held.keys() if step.state is not self.state else False
         self.state = step.state
         if step.event is not None:
-            self.recorder.record(step.event)
+            self.instance.recorder.record(step.event)
         for effect in step.effects:
             match effect:
                 case SendCommit(queue, offset, first):
@@ -251,11 +250,11 @@ class GroupMember:
         assert not step.effects, "effects have to be waited for"
         self.state = step.state
         if step.event is not None:
-            self.recorder.record(step.event)
+            self.instance.recorder.record(step.event)
 
     def fingerprint(self, message: ReceivedMessage) -> int:
         """The name of a message in a trace; 0 when nothing is recorded."""
-        if isinstance(self.recorder, NoRecorder):
+        if isinstance(self.instance.recorder, NoRecorder):
             return 0
         return message_fingerprint(message.properties.get(names.UNIQ_KEY, "").encode(), message.body)
 
@@ -446,6 +445,7 @@ class GroupMember:
             self.take_now(rebalance.trust_expire(self.state, queue, self.clock_ms()))
         for queue in held:
             self.nudge(queue)
+            self._receiver.came(queue, ())  # a lock that was lost and is back: what waited for it can go on
 
     # Pulling --------------------------------------------------------------------------------------------------------
 
@@ -553,6 +553,8 @@ class GroupMember:
         commit = held.memory if held is not None and self.settings.shares else None
         if commit and not reader.is_slave and not self.settings.lite:
             flags |= PullSysFlag.COMMIT_OFFSET
+            if (event := rebalance.commit_send(self.state, queue).event) is not None:
+                self.instance.recorder.record(event)
         posts = self.settings.lite or queue.topic not in self.subscriptions
         if posts:
             flags |= PullSysFlag.SUBSCRIPTION

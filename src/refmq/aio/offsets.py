@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -129,9 +127,12 @@ class LocalOffsets:
         backup = self.path.with_name(self.path.name + ".bak")
         problem: DecodeError | None = None
         for path in (self.path, backup):
-            content = b""
-            with contextlib.suppress(FileNotFoundError):
+            try:
                 content = path.read_bytes()
+            except FileNotFoundError:
+                content = b""
+            except OSError as error:
+                raise DiskFailed(str(path), "read the offsets in", error.strerror or str(error)) from None
             if content.strip():
                 try:
                     return dict(decode_body(ResetOffsetBody, content).offset_table)
@@ -156,7 +157,3 @@ class LocalOffsets:
             beside.replace(self.path)
         except OSError as error:
             raise DiskFailed(str(self.path), "write the offsets to", error.strerror or str(error)) from None
-
-
-def offsets_of(queues: Iterable[MessageQueue], offset: int) -> dict[MessageQueue, int]:
-    return dict.fromkeys(queues, offset)

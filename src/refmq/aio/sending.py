@@ -17,7 +17,6 @@ from refmq.errors import (
     BrokerError,
     ConnectFailed,
     NetworkError,
-    RequestTimedOut,
     RouteNotFound,
     SendFailed,
     UsageError,
@@ -69,6 +68,8 @@ class Sender:
         self._retry_not_durable = retry_not_durable
         self._before = tuple(before)
         self._after = tuple(after)
+        self._known: dict[str, tuple[TopicRouteData, tuple[MessageQueue, ...]]] = {}
+        """Topic -> its route and the queues that follow from it, as long as the route is the same."""
 
     async def send(self, plan: SendPlan, timeout_s: float, choice: QueueChoice | None = None) -> SendResult:
         """The result of the first attempt that stored the message.
@@ -128,9 +129,14 @@ class Sender:
         return tuple(MessageQueue(topic, queue.broker, queue.queue_id) for queue in found)
 
     async def _queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        route = await self._route(topic)
+        route = self.instance.routes.get(topic) or await self._route(topic)
+        known = self._known.get(topic)
+        if known is not None and known[0] is route:
+            return known[1]
         queues = publish_queues(topic, route)
+        self._known[topic] = (route, queues)
         if not queues:
+            del self._known[topic]
             shown = names.without_namespace(topic, self.settings.namespace)
             raise RouteNotFound(
                 shown,
@@ -161,7 +167,7 @@ class Sender:
         raise UsageError(f"{chosen} is none of the queues that can be sent to.")
 
     async def _address(self, topic: str, broker: str) -> str:
-        route = await self._route(topic)
+        route = self.instance.routes.get(topic) or await self._route(topic)
         address = master_of(route, broker)
         if address is None:
             refreshed = await self.instance.refresh_route(topic)
@@ -194,7 +200,3 @@ class Sender:
             self.chooser = note_attempt(self.chooser, queue.broker, took_ms, now_ms, failed=problem is not None)
             for hook in self._after:
                 hook(Attempt(plan, queue, address, result, problem, took_ms))
-
-
-def timed_out(error: Exception) -> bool:
-    return isinstance(error, RequestTimedOut)

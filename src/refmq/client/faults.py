@@ -71,7 +71,7 @@ def choose_queue(
         index += 1
         queue = queues[index % len(queues)]
         if queue.broker != last_broker:
-            return replace(chooser, index=index), queue
+            return Chooser(index, chooser.avoids_slow, chooser.faults), queue
     return replace(chooser, index=index + 1), queues[(index + 1) % len(queues)]
 
 

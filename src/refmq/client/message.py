@@ -27,6 +27,8 @@ from refmq.protocol.record import (
 )
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024  # maxMessageSize, 4.9.8
+SHORT: Final = 4_096
+"""Properties with so few characters fit, whatever they are: four bytes each at most, and a few separators."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +68,15 @@ def checked_message(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -
             raise InvalidMessage(f"The property {name} belongs to RocketMQ; an application may not set it.")
         if not name.strip() or not value.strip():
             raise InvalidMessage(f"A property has a name and a value; {name!r}={value!r} has not.")
-    for text in (message.tag, *message.keys, *message.properties, *message.properties.values()):
+    texts = (message.tag, *message.keys, *message.properties, *message.properties.values())
+    for text in texts:
         if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
             raise InvalidMessage(f"{text!r} has one of the characters U+0001 and U+0002, which separate properties.")
     if any(not key or " " in key for key in message.keys):
         raise InvalidMessage("A key is not empty and has no blank: a blank separates keys.")
-    if len(encode_properties(message_properties(message))) > PROPERTIES_BYTES_MAX - 512:
-        # The client and the broker add some of their own: id, group, cluster, a few hundred bytes.
+    # The client and the broker add some of their own: id, group, cluster, a few hundred bytes.
+    is_long = sum(map(len, texts)) > SHORT
+    if is_long and len(encode_properties(message_properties(message))) > PROPERTIES_BYTES_MAX - 512:
         raise InvalidMessage(f"The properties are too long; about {PROPERTIES_BYTES_MAX - 512} bytes fit.")
     return message
 

@@ -18,7 +18,7 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, oneway, request
 from refmq.protocol.compression import COMPRESS_OVER_BYTES, COMPRESSION_LEVEL, CompressionType, compress
 from refmq.protocol.headers.codec import decode_header
-from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse, encode_send_header
+from refmq.protocol.headers.send import SendMessageResponse
 from refmq.protocol.record import (
     TRANSACTION_PREPARED,
     BatchedMessage,
@@ -143,24 +143,25 @@ def send_request(
     settings: SendSettings, plan: SendPlan, queue: MessageQueue, now_ms: int, *, is_oneway: bool = False
 ) -> RemotingCommand:
     """The request that sends a plan to one queue."""
-    header = SendMessageRequest(
-        producer_group=settings.group,
-        topic=plan.topic,
-        default_topic=settings.default_topic,
-        default_topic_queue_nums=settings.default_topic_queues,
-        queue_id=queue.queue_id,
-        sys_flag=plan.sys_flag,
-        born_timestamp=now_ms,
-        flag=plan.flag,
-        properties=plan.properties,
-        reconsume_times=plan.reconsume_times,
-        unit_mode=settings.unit_mode,
-        max_reconsume_times=plan.max_reconsume_times,
-        batch=plan.batch,
-        broker_name=queue.broker,
-    )
-    make = oneway if is_oneway else request
-    return make(plan.code, encode_send_header(header, plan.code), plan.body)
+    # The letters of `refmq.protocol.headers.send`, written out: every message takes this way.
+    fields = {
+        "a": settings.group,
+        "b": plan.topic,
+        "c": settings.default_topic,
+        "d": str(settings.default_topic_queues),
+        "e": str(queue.queue_id),
+        "f": str(plan.sys_flag),
+        "g": str(now_ms),
+        "h": str(plan.flag),
+        "i": plan.properties,
+        "j": str(plan.reconsume_times),
+        "k": "true" if settings.unit_mode else "false",
+    }
+    if plan.max_reconsume_times is not None:
+        fields["l"] = str(plan.max_reconsume_times)
+    fields["m"] = "true" if plan.batch else "false"
+    fields["n"] = queue.broker
+    return (oneway if is_oneway else request)(plan.code, fields, plan.body)
 
 
 def sent(answer: RemotingCommand, plan: SendPlan, queue: MessageQueue, namespace: str | None) -> SendResult | None:
