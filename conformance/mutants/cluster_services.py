@@ -694,7 +694,7 @@ SEEDED_SERVICES: Final = (
         "",
         "A record has a wrong checksum.",
         "refmq.protocol.record",
-        "            body_crc(record.body),\n            record.queue_id,",
-        "            body_crc(record.body) & 0x3FFF_FFFF,\n            record.queue_id,",
+        ".pack(*header)\n",
+        ".pack(*header._replace(body_crc=header.body_crc ^ 1))\n",
     ),
 )

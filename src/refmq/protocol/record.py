@@ -1,7 +1,7 @@
 """A message as a record: the form it has in the commit log, and in the body of every pull response.
 
-This is the only place that knows the layout. The store writes its log with `encode_record`, dispatch and recovery read
-with `read_header` and `find_parts`, and so does `decode_record`.
+This is the only place that knows the layout. The store writes its log with `encode_parts`, and so does `encode_record`;
+dispatch and recovery read with `read_header` and `find_parts`, and so does `decode_record`.
 
 All numbers are big-endian. b and s are 8 for an IPv4 host and 20 for an IPv6 one (sys flag bits 0x10 and 0x20).
 
@@ -150,7 +150,7 @@ class Record(NamedTuple):
     @property
     def size_bytes(self) -> int:
         texts_bytes = len(self.topic.encode()) + len(self.properties)
-        return record_bytes(self.born_host, self.store_host, len(self.body) + texts_bytes)
+        return record_bytes(host_flags(0, self.born_host, self.store_host), len(self.body) + texts_bytes)
 
 
 def body_crc(body: bytes | memoryview) -> int:
@@ -168,45 +168,54 @@ def host_flags(sys_flag: int, born_host: HostAddress, store_host: HostAddress) -
     return flags
 
 
-def record_bytes(born_host: HostAddress, store_host: HostAddress, content_bytes: int) -> int:
-    """How long a record is. `content_bytes` is the length of body, topic and properties together."""
+def record_bytes(sys_flag: int, content_bytes: int) -> int:
+    """How long a record is. `sys_flag` has the right host bits; `content_bytes` is body, topic and properties."""
     assert content_bytes >= 0
-    return _HEADERS[host_flags(0, born_host, store_host)].size + LENGTHS_BYTES + content_bytes
+    return _HEADERS[sys_flag & _HOST_FLAGS].size + LENGTHS_BYTES + content_bytes
+
+
+def encode_parts(header: RecordHeader, body: bytes, topic: bytes, properties: bytes) -> bytes:
+    """The bytes of a record. Raises `UsageError` for anything that does not fit its field."""
+    if len(topic) > TOPIC_BYTES_MAX:
+        raise UsageError(f"the topic has {len(topic)} bytes, {TOPIC_BYTES_MAX} fit a record")
+    if len(properties) > PROPERTIES_BYTES_MAX:
+        raise UsageError(f"the properties have {len(properties)} bytes, {PROPERTIES_BYTES_MAX} fit a record")
+    assert header.magic == RECORD_MAGIC
+    assert header.body_bytes == len(body)
+    assert header.size_bytes == record_bytes(header.sys_flag, len(body) + len(topic) + len(properties))
+    try:
+        encoded = _HEADERS[header.sys_flag & _HOST_FLAGS].pack(*header)
+    except struct.error as reason:
+        raise UsageError(f"a number does not fit its field of a record: {reason}") from None
+    topic_length, properties_length = bytes((len(topic),)), len(properties).to_bytes(2, "big")
+    return b"".join((encoded, body, topic_length, topic, properties_length, properties))
 
 
 def encode_record(record: Record) -> bytes:
     """The bytes of a record. Raises `UsageError` for anything that does not fit its field."""
     topic = record.topic.encode()
-    if len(topic) > TOPIC_BYTES_MAX:
-        raise UsageError(f"the topic has {len(topic)} bytes, {TOPIC_BYTES_MAX} fit a record")
-    if len(record.properties) > PROPERTIES_BYTES_MAX:
-        raise UsageError(f"the properties have {len(record.properties)} bytes, {PROPERTIES_BYTES_MAX} fit a record")
     born, store = record.born_host, record.store_host
     sys_flag = host_flags(record.sys_flag, born, store)
-    try:
-        header = _HEADERS[sys_flag & _HOST_FLAGS].pack(
-            record_bytes(born, store, len(record.body) + len(topic) + len(record.properties)),
-            RECORD_MAGIC,
-            body_crc(record.body),
-            record.queue_id,
-            record.flag,
-            record.queue_offset,
-            record.physical_offset,
-            sys_flag,
-            record.born_timestamp_ms,
-            born.ip,
-            born.port,
-            record.store_timestamp_ms,
-            store.ip,
-            store.port,
-            record.reconsume_times,
-            record.prepared_transaction_offset,
-            len(record.body),
-        )
-    except struct.error as reason:
-        raise UsageError(f"a number does not fit its field of a record: {reason}") from None
-    topic_length, properties_length = bytes((len(topic),)), len(record.properties).to_bytes(2, "big")
-    return b"".join((header, record.body, topic_length, topic, properties_length, record.properties))
+    header = RecordHeader(
+        record_bytes(sys_flag, len(record.body) + len(topic) + len(record.properties)),
+        RECORD_MAGIC,
+        body_crc(record.body),
+        record.queue_id,
+        record.flag,
+        record.queue_offset,
+        record.physical_offset,
+        sys_flag,
+        record.born_timestamp_ms,
+        born.ip,
+        born.port,
+        record.store_timestamp_ms,
+        store.ip,
+        store.port,
+        record.reconsume_times,
+        record.prepared_transaction_offset,
+        len(record.body),
+    )
+    return encode_parts(header, record.body, topic, record.properties)
 
 
 def encode_blank(size_bytes: int) -> bytes:

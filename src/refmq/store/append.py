@@ -19,17 +19,19 @@ from refmq.model.step import Event
 from refmq.protocol.record import (
     BLANK_HEADER_BYTES,
     PROPERTIES_BYTES_MAX,
+    RECORD_MAGIC,
     SYS_FLAG_TRANSACTION,
     TOPIC_BYTES_MAX,
     TRANSACTION_COMMIT,
     TRANSACTION_NONE,
     TRANSACTION_PREPARED,
     TRANSACTION_ROLLBACK,
-    BatchedMessage,
-    Record,
+    RecordHeader,
+    body_crc,
     concatenate_properties,
     decode_batch,
-    encode_record,
+    encode_parts,
+    host_flags,
     message_id,
     record_bytes,
 )
@@ -75,7 +77,7 @@ def plan_message(parts: Parts, message: MessageToStore, now_ms: TimestampMs) -> 
         return PutStatus.PROPERTIES_SIZE_EXCEEDED
     if len(message.body) > parts.config.message_bytes_max or queue_id < 0:
         return PutStatus.MESSAGE_ILLEGAL
-    content = (BatchedMessage(message.flag, message.body, properties),)
+    content = ((message.flag, message.body, properties),)
     return _plan(parts, message, topic, queue_id, content, now_ms, message.prepared_transaction_offset)
 
 
@@ -98,7 +100,7 @@ def plan_batch(parts: Parts, batch: BatchToStore, now_ms: TimestampMs) -> Append
         properties = closed_properties(concatenate_properties(message.properties, batch.properties))
         if len(properties) > PROPERTIES_BYTES_MAX:
             return PutStatus.PROPERTIES_SIZE_EXCEEDED
-        content.append(BatchedMessage(message.flag, message.body, properties))
+        content.append((message.flag, message.body, properties))
     return _plan(parts, batch, batch.topic, batch.queue_id, content, now_ms)
 
 
@@ -107,49 +109,53 @@ def _plan(
     sent: MessageToStore | BatchToStore,
     topic: str,
     queue_id: int,
-    messages: Sequence[BatchedMessage],
+    content: Sequence[tuple[int, bytes, bytes]],
     now_ms: TimestampMs,
     prepared_transaction_offset: int = 0,
 ) -> AppendPlan | PutStatus:
-    """The plan for messages that are legal, in a queue that may not be the one they were sent to."""
-    assert messages
+    """The plan for legal messages, in a queue that may not be the one they were sent to.
+
+    `content` is flag, body and properties of each message. The rest is the same for all of them.
+    """
+    assert content
     assert queue_id >= 0
-    topic_bytes = len(topic.encode())
-    sizes = [
-        record_bytes(sent.born_host, sent.store_host, len(message.body) + topic_bytes + len(message.properties))
-        for message in messages
-    ]
+    topic_bytes, born, store = topic.encode(), sent.born_host, sent.store_host
+    sys_flag = host_flags(sent.sys_flag, born, store)
+    sizes = [record_bytes(sys_flag, len(body) + len(topic_bytes) + len(texts)) for _, body, texts in content]
     size_bytes = sum(sizes)
     if not _fits_a_file(parts, size_bytes):
         return PutStatus.MESSAGE_ILLEGAL
     start = physical_offset = _place_for(parts, size_bytes)
-    is_queued = sent.sys_flag & SYS_FLAG_TRANSACTION not in _NO_QUEUE_OFFSET
+    is_queued = sys_flag & SYS_FLAG_TRANSACTION not in _NO_QUEUE_OFFSET
     first = queue_offset = QueueOffset(parts.queue_offsets.get((topic, queue_id), 0) if is_queued else 0)
     store_ms = store_time(parts, now_ms)
     records, ids, places = [], [], []
-    for message, size in zip(messages, sizes, strict=True):
-        record = Record(
-            topic,
+    for (flag, body, properties), size in zip(content, sizes, strict=True):
+        header = RecordHeader(
+            size,
+            RECORD_MAGIC,
+            body_crc(body),
             queue_id,
+            flag,
             queue_offset,
             physical_offset,
-            message.flag,
-            sent.sys_flag,
+            sys_flag,
             sent.born_timestamp_ms,
-            sent.born_host,
+            born.ip,
+            born.port,
             store_ms,
-            sent.store_host,
+            store.ip,
+            store.port,
             sent.reconsume_times,
             prepared_transaction_offset,
-            message.body,
-            message.properties,
+            len(body),
         )
         try:
-            records.append(encode_record(record))
+            records.append(encode_parts(header, body, topic_bytes, properties))
         except UsageError:  # a number that does not fit its field
             return PutStatus.MESSAGE_ILLEGAL
-        ids.append(message_id(sent.store_host, physical_offset))
-        fingerprint = message_fingerprint(unique_key(message.properties), message.body)
+        ids.append(message_id(store, physical_offset))
+        fingerprint = message_fingerprint(unique_key(properties), body)
         places.append(Place(physical_offset, queue_offset, fingerprint, size))
         physical_offset = PhysicalOffset(physical_offset + size)
         queue_offset = QueueOffset(queue_offset + 1)
@@ -159,7 +165,7 @@ def _plan(
         topic=topic,
         queue_id=queue_id,
         queue_offset=first,
-        count=len(messages),
+        count=len(content),
         size_bytes=size_bytes,
         durable_at=physical_offset,
         store_timestamp_ms=store_ms,
