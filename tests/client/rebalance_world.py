@@ -1,7 +1,7 @@
 """A small world around the pure steps of consumers: a broker's registers, a network for commits, and what must hold.
 
 Each member is driven by chance (an index chooses among everything that can happen now), so a run is a list of numbers
-that Hypothesis can shrink. After each step the promises of spec/Rebalance.tla are looked at.
+that Hypothesis can shrink. After each step the promises of spec/rebalance are looked at.
 """
 
 from __future__ import annotations

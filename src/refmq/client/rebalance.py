@@ -1,4 +1,4 @@
-"""The steps of a consumer: the client actions of `spec/Rebalance.tla`, under their names.
+"""The steps of a consumer: the client actions of `spec/rebalance`, under their names.
 
 | action         | step             | who asks for it                                              |
 |----------------|------------------|--------------------------------------------------------------|
