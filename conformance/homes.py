@@ -4,8 +4,8 @@ A line for each action. A home is written `module:function` or `module:Class.met
 module and looks for exactly that function, with the action's name written in it as the event that it records. Nothing
 is found by searching. When a step moves, its line moves with it.
 
-An action of a node that no code takes yet is in `NOT_BUILT`. Actions of clients and of the environment have a home only
-where a node, or the simulated world, records them.
+An action of a node that no code takes yet is in `NOT_BUILT`. Actions of clients and of the environment have a home
+where a client, a node or the simulated world records them.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parent.parent
 SOURCES: Final = ROOT / "src"
-RECORDING_PACKAGES: Final = ("store", "plane", "broker", "nameserver", "client", "net", "sim")
+RECORDING_PACKAGES: Final = ("store", "plane", "broker", "nameserver", "client", "aio", "net", "sim")
 """The packages of refmq whose code records events. `verify` and `cli` only read them."""
+
+OTHER_EVENTS: Final = frozenset({"refmq.client.message_trace"})
+"""RocketMQ's own message trace, which calls one of its entries EndTransaction as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +87,7 @@ TRANSACTION_CHECK_BACK: Final = {
 
 REBALANCE: Final = {
     "Heartbeat": Home("refmq.broker.clients:heartbeat"),
-    "Leave": Home("refmq.broker.clients:leave", ("refmq.broker.clients:leave", "refmq.client.rebalance:leave")),
-    "CommitOffset": Home("refmq.plane.offsets:commit_offset"),
-    "PersistOffsets": Home(
-        "refmq.broker.control_plane:Broker.save_offsets", part="it also decides whether there is a need"
-    ),
-    "LockQueue": Home("refmq.broker.queue_locks:lock_queue"),
-    "UnlockQueue": Home("refmq.broker.queue_locks:unlock_queue"),
-    "LoanExpire": Home("refmq.broker.queue_locks:lock_queue", part="a loan expires when another client asks for it"),
-    "RemoveMember": Home("refmq.broker.clients:remove_member"),
+    "Leave": Home("refmq.client.rebalance:leave", ("refmq.client.rebalance:leave", "refmq.broker.clients:leave")),
     "ViewRefresh": Home("refmq.client.rebalance:view_refresh"),
     "RouteRefresh": Home("refmq.client.rebalance:route_refresh"),
     "ReleaseQueue": Home("refmq.client.rebalance:release_queue"),
@@ -102,6 +97,14 @@ REBALANCE: Final = {
     "ConsumeFinish": Home("refmq.client.rebalance:consume_finish"),
     "CommitSend": Home("refmq.client.rebalance:commit_send"),
     "TrustExpire": Home("refmq.client.rebalance:trust_expire"),
+    "CommitOffset": Home("refmq.plane.offsets:commit_offset"),
+    "PersistOffsets": Home(
+        "refmq.broker.control_plane:Broker.save_offsets", part="it also decides whether there is a need"
+    ),
+    "LockQueue": Home("refmq.broker.queue_locks:lock_queue"),
+    "UnlockQueue": Home("refmq.broker.queue_locks:unlock_queue"),
+    "LoanExpire": Home("refmq.broker.queue_locks:lock_queue", part="a loan expires when another client asks for it"),
+    "RemoveMember": Home("refmq.broker.clients:remove_member"),
 }
 
 NAMESERVER: Final = {
@@ -159,14 +162,14 @@ def exists(place: str) -> bool:
 
 
 def records(place: str, action: str) -> bool:
-    """Whether the function at a place hands the action's name to a call: `emit(Event("AppendMessage", ...))`."""
+    """Whether the function at a place records the action: `emit(Event("AppendMessage", ...))`."""
     module, _, function = place.partition(":")
     found = functions_of(module).get(function)
     return found is not None and action in handed_over(found)
 
 
 def handed_over(function: ast.AST) -> set[str]:
-    """Every text that a function hands to a call."""
+    """Every text that a function hands to a call. Not only to Event: hot code hands over plain tuples."""
     calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
     parts = (part for call in calls for argument in call.args for part in ast.walk(argument))
     return {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
@@ -174,14 +177,12 @@ def handed_over(function: ast.AST) -> set[str]:
 
 @cache
 def recorders() -> dict[str, list[str]]:
-    """Every text that looks like an action's name and is handed to a call -> the functions that do it."""
+    """Every text that is handed to a call -> the functions that do it."""
     found: dict[str, list[str]] = {}
     for package in RECORDING_PACKAGES:
         for path in sorted((SOURCES / "refmq" / package).rglob("*.py")):
-            if path.stem == "message_trace":
-                continue  # RocketMQ's own message trace has an EndTransaction, and is none of ours
             module = ".".join(path.relative_to(SOURCES).with_suffix("").parts)
-            for name, function in functions_of(module).items():
+            for name, function in functions_of(module).items() if module not in OTHER_EVENTS else ():
                 for text in handed_over(function):
                     found.setdefault(text, []).append(f"{module}:{name}")
     return found

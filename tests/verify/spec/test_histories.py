@@ -44,12 +44,12 @@ def test_our_store_does_not_follow_the_counterexamples_of_rocketmq(tmp_path: Pat
 BREAK = """
 import sys
 from pathlib import Path
-from conformance.mutants.apply import change_on_import, replacing
+from conformance.mutants.apply import change_on_import
 from conformance.mutants.cluster import SEEDED_CLUSTER
 from conformance.mutants.seeded import SEEDED
 path, name = Path(sys.argv[1]), sys.argv[2]
 (mistake,) = [one for one in (*SEEDED, *SEEDED_CLUSTER) if one.name == name]
-change_on_import(mistake.module, replacing(mistake.old, mistake.new))
+change_on_import(mistake.module, mistake.change())
 from conformance.base import Violation, replay_file, replay_verdict
 print(*{violation.invariant for violation in replay_file(path)})
 """
