@@ -226,6 +226,7 @@ class Producer:
             messages: Sequence[Message] = [Message(topic, body, tag) for body in bodies]
         else:
             messages = topic
+        self._instance.check_usable()
         for message in messages:
             checked_message(message, body_bytes_max=self._sender.settings.body_bytes_max)
         plan = plan_batch(self._sender.settings, messages, [self._next_id() for _ in messages])
@@ -260,7 +261,6 @@ class Producer:
         return self._timeout if timeout is None else timeout
 
     def _next_id(self) -> str:
-        self._instance.check_usable()
         return self._instance.next_id()
 
     def _durable(self, result: SendResult) -> SendResult:
