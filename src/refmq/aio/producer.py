@@ -315,9 +315,15 @@ class Producer:
         extra = {names.TRANSACTION_PREPARED: "true", names.PRODUCER_GROUP: self._wire_group}
         plan = plan_send(self._sender.settings, message, self._next_id(), extra)
         result = await self._sender.send(plan, timeout_s)
-        if result.queue.broker and not self._instance.heard:
-            await self._instance.heartbeat()  # the broker has to know whom to ask
+        await self._be_known(plan.topic, result.queue.broker)  # the broker has to know whom to ask
         return result
+
+    async def _be_known(self, topic: str, broker: str) -> None:
+        """Lets a broker know of this producer, when it may not: it asks and replies only whom it has heard of."""
+        route = self._instance.routes.get(topic) or await self._instance.refresh_route(topic)
+        address = master_of(route, broker) if route is not None else None
+        if address is not None and address not in self._instance.heard:
+            await self._instance.heartbeat()
 
     async def end_half(self, message: Message, result: SendResult, state: TransactionState, remark: str | None) -> None:
         """Tells the broker how a transaction came out. Used by ``Transaction``."""
