@@ -27,6 +27,7 @@ from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import ReferenceStore, StoreConfig
 from refmq.store.api import Dispatched
+from refmq.store.config import FlushMode
 from refmq.testing.clock import Stirred
 from refmq.testing.faults import Faults, Kind
 from refmq.trace.record import Outcome
@@ -40,6 +41,8 @@ SMALL_STORE: Final = StoreConfig(
 OWN_FIELD: Final = "refmqFixture"
 """Requests of the fixture itself carry this field: faults spare them, and they are not written down."""
 
+FROZEN_S: Final = 0.005
+"""How soon a frozen flush looks whether it may go on."""
 LINES_KEPT: Final = 400
 SCHEDULE_QUEUES: Final = 18
 STIRRING: Final = frozenset({RequestCode.CHECK_TRANSACTION_STATE})
@@ -92,10 +95,18 @@ class TestBroker(BrokerNode):
     __test__ = False  # pytest: its name begins with Test, and it is none
 
     def __init__(
-        self, config: BrokerConfig, disk: SimulatedDisk, *, faults: Faults, stirred: Stirred, diary: Diary
+        self,
+        config: BrokerConfig,
+        disk: SimulatedDisk,
+        *,
+        faults: Faults,
+        stirred: Stirred,
+        diary: Diary,
+        flush: FlushMode = FlushMode.ASYNC,
     ) -> None:
-        store = ReferenceStore(disk, SMALL_STORE, emit=None)
-        super().__init__(config, SMALL_STORE, disk, store, limits=PATIENT, recorder=diary)
+        settings = replace(SMALL_STORE, flush_mode=flush)
+        store = ReferenceStore(disk, settings, emit=None)
+        super().__init__(config, settings, disk, store, limits=PATIENT, recorder=diary)
         self.simulated_disk = disk
         self.faults = faults
         self._stirred = stirred
@@ -204,11 +215,17 @@ def test_config(name: str, namesrv: str, port: int, given: BrokerConfig | None) 
     )
 
 
-def new_disk() -> SimulatedDisk:
+def new_disk(faults: Faults) -> SimulatedDisk:
+    """A disk in memory, whose flushes wait while they are frozen."""
+
     def clock() -> TimestampMs:
         return wall_ms()
 
-    return SimulatedDisk(clock=clock)
+    async def flush() -> None:
+        while faults.flush_is_frozen:
+            await asyncio.sleep(FROZEN_S)
+
+    return SimulatedDisk(clock=clock, on_flush=flush)
 
 
 async def crash(node: TestBroker, *, lose_unflushed: bool) -> SimulatedDisk:
