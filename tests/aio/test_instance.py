@@ -12,6 +12,7 @@ from refmq.aio.consumer import Consumer
 from refmq.aio.identity import MessageIds, client_id, local_address, new_instance_name
 from refmq.aio.instance import namespace_of
 from refmq.aio.producer import Producer
+from refmq.client import SERVED
 from refmq.errors import ConnectFailed, ForkedError, UsageError, WrongLoopError
 from refmq.net import tls
 from refmq.net.tls import ClientTls, ServerTls, TlsMode
@@ -32,6 +33,12 @@ def test_ids_differ_and_say_who_made_them() -> None:
     assert len(set(made)) == 70_000, "the counter wraps, and the time goes on"
     assert parse_unique_id(made[0]).address == bytes([10, 0, 0, 1])
     assert ids.next(1_770_000_000_000) != ids.next(1_767_225_600_000), "another month, and a clock that is set back"
+
+
+def test_clients_dispatch_what_the_package_says_they_serve() -> None:
+    producer = Producer("127.0.0.1:1", group="g")
+    consumer = Consumer("127.0.0.1:1", group="g", topics="T")
+    assert set(producer._instance.handlers) | set(consumer._member.instance.handlers) == SERVED
 
 
 def test_a_hosted_address_names_its_namespace() -> None:

@@ -168,6 +168,7 @@ def story_of(mode: Mode, seed: int) -> Group:
         for _ in range(12):
             await asyncio.sleep(chance.uniform(1, 8))
             await trouble(chance, group)
+        world.network.end_faults()
         for broker in cluster.brokers:
             if not broker.is_up:
                 broker.start()
@@ -206,7 +207,25 @@ async def trouble(chance: Random, group: Group) -> None:
         broker.start()
         await group.cluster.serves(broker)
 
-    acts = [die, leave, pause, crash_broker] if node.is_up else [start, start, crash_broker]
+    async def cut() -> None:
+        """Nothing passes between a consumer and a broker for a while; nobody is told."""
+        network = group.world.network
+        network.cut(node.name, broker.name)
+        await asyncio.sleep(chance.choice((3, 25, 100)))
+        network.heal(node.name, broker.name)
+
+    async def reset() -> None:
+        """The connections between a consumer and a broker break."""
+        group.world.network.reset_between(node.name, broker.name)
+
+    async def crash_nameserver() -> None:
+        nameserver = group.cluster.nameservers[0]
+        nameserver.crash()
+        await asyncio.sleep(chance.uniform(1, 40))
+        nameserver.start()
+
+    anywhere = [crash_broker, crash_nameserver]
+    acts = [die, leave, pause, cut, reset, *anywhere] if node.is_up else [start, start, start, *anywhere]
     await chance.choice(acts)()
 
 

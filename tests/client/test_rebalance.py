@@ -136,7 +136,7 @@ MUTANTS: dict[str, tuple[dict[str, Callable[..., Any]], str, bool, bool]] = {
 def test_a_client_that_breaks_a_promise_is_caught(
     changed: dict[str, Callable[..., Any]], promise: str, orderly: bool, last: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chance = Random(1)
+    chance = Random(2)  # which comes to all of them soon
     for name, changed_to in changed.items():
         monkeypatch.setattr(rebalance, name, changed_to)
     for _ in range(3_000):

@@ -14,7 +14,8 @@ from refmq.aio.consumer import Consumer
 from refmq.aio.producer import Producer
 from refmq.client.message import ReceivedMessage
 from refmq.client.transaction import TransactionState
-from refmq.errors import ConnectFailed, RefmqError, SendFailed, UsageError
+from refmq.errors import ConnectFailed, RefmqError, SendFailed, SendNotDurable, UsageError
+from refmq.model.broker_config import BrokerConfig
 from refmq.testing import TestCluster
 
 
@@ -205,6 +206,19 @@ def test_a_crash_keeps_what_was_written_and_a_power_loss_what_was_flushed(cluste
     assert cluster.messages("Orders").bodies() == [b"1"]
     cluster.send("Orders", b"3")
     assert cluster.messages("Orders").bodies() == [b"1", b"3"]
+
+
+def test_a_frozen_flush_is_told_and_a_power_loss_then_takes_the_message() -> None:
+    config = BrokerConfig(sync_flush_timeout=200)
+    with TestCluster(config=config, sync_flush=True) as cluster:
+        cluster.topic("Orders", queues=1)
+        cluster.send("Orders", b"safe")
+        cluster.faults.freeze_flush()
+        with pytest.raises(SendNotDurable, match="FLUSH_DISK_TIMEOUT"):
+            cluster.send("Orders", b"unsafe")
+        cluster.broker.crash(lose_unflushed=True)
+        cluster.broker.restart()
+        assert cluster.messages("Orders").bodies() == [b"safe"]
 
 
 def test_there_can_be_more_than_one_broker(cluster: TestCluster) -> None:

@@ -12,6 +12,9 @@ from typing import Final
 from refmq.model.ids import TimestampMs
 from refmq.protocol.unique_id import unique_id
 
+TAIL_DIGITS: Final = 12
+"""Of an id: eight for the time, four for the counter."""
+
 _instances: Final = itertools.count(1)
 """Keeps the clients of one process apart, whatever else they share."""
 
@@ -44,26 +47,26 @@ class MessageIds:
     """Makes the ids of messages, in Java's form."""
 
     def __init__(self, address: str, process_hash: int, process_id: int) -> None:
-        self._address = ip_address(address).packed
-        self._process_hash = process_hash
-        self._process_id = process_id
-        self._counter = itertools.count()
+        self._counter = 0
         self._month = (0, 0)
         """When the present month began and when the next one does."""
+        sample = unique_id(
+            address=ip_address(address).packed,
+            process_id=process_id,
+            process_hash=process_hash,
+            now_ms=TimestampMs(0),
+            month_start_ms=TimestampMs(0),
+            counter=0,
+        )
+        self._head = str(sample)[:-TAIL_DIGITS]
+        """What all ids of this process begin with: the time and the counter follow."""
 
     def next(self, now_ms: int) -> str:
         begin, end = self._month
         if not begin <= now_ms < end:
             begin, end = self._month = _month_of(now_ms)
-        made = unique_id(
-            address=self._address,
-            process_id=self._process_id,
-            process_hash=self._process_hash,
-            now_ms=TimestampMs(now_ms),
-            month_start_ms=TimestampMs(begin),
-            counter=next(self._counter),
-        )
-        return str(made)
+        self._counter = (self._counter + 1) & 0xFFFF
+        return f"{self._head}{now_ms - begin:08X}{self._counter:04X}"
 
 
 def _month_of(now_ms: int) -> tuple[int, int]:

@@ -226,6 +226,7 @@ class Producer:
             messages: Sequence[Message] = [Message(topic, body, tag) for body in bodies]
         else:
             messages = topic
+        self._instance.check_usable()
         for message in messages:
             checked_message(message, body_bytes_max=self._sender.settings.body_bytes_max)
         plan = plan_batch(self._sender.settings, messages, [self._next_id() for _ in messages])
@@ -260,7 +261,6 @@ class Producer:
         return self._timeout if timeout is None else timeout
 
     def _next_id(self) -> str:
-        self._instance.check_usable()
         return self._instance.next_id()
 
     def _durable(self, result: SendResult) -> SendResult:
@@ -315,9 +315,15 @@ class Producer:
         extra = {names.TRANSACTION_PREPARED: "true", names.PRODUCER_GROUP: self._wire_group}
         plan = plan_send(self._sender.settings, message, self._next_id(), extra)
         result = await self._sender.send(plan, timeout_s)
-        if result.queue.broker and not self._instance.heard:
-            await self._instance.heartbeat()  # the broker has to know whom to ask
+        await self._be_known(plan.topic, result.queue.broker)  # the broker has to know whom to ask
         return result
+
+    async def _be_known(self, topic: str, broker: str) -> None:
+        """Lets a broker know of this producer, when it may not: it asks and replies only whom it has heard of."""
+        route = self._instance.routes.get(topic) or await self._instance.refresh_route(topic)
+        address = master_of(route, broker) if route is not None else None
+        if address is not None and address not in self._instance.heard:
+            await self._instance.heartbeat()
 
     async def end_half(self, message: Message, result: SendResult, state: TransactionState, remark: str | None) -> None:
         """Tells the broker how a transaction came out. Used by ``Transaction``."""

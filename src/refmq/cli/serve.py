@@ -91,4 +91,4 @@ def _say(address: str, node: BrokerNode) -> None:
     click.echo(f"RocketMQ is up: nameserver {address}, broker {node.broker.config.address}. Ctrl-C ends it.")
     click.echo(f'  Java    producer.setNamesrvAddr("{address}");')
     click.echo(f'  Go      producer.WithNameServer(primitive.NamesrvAddr{{"{address}"}})')
-    click.echo(f'  Python  rocketmq.client.Producer("group").set_namesrv_addr("{address}")')
+    click.echo(f'  Python  refmq.Producer("{address}", group="group")')

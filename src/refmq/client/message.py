@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from ipaddress import ip_address
 from types import MappingProxyType, TracebackType
 from typing import Final, Protocol
@@ -267,6 +268,7 @@ class Batch(Sequence[ReceivedMessage]):
         return self.messages[index]
 
 
+@lru_cache(maxsize=4_096)  # brokers and producers are few, messages are many
 def host_text(host: HostAddress) -> str:
     address = ip_address(host.ip)
     return f"[{address}]:{host.port}" if host.is_ipv6 else f"{address}:{host.port}"

@@ -17,8 +17,6 @@ from refmq.protocol import names
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, oneway, request
 from refmq.protocol.compression import COMPRESS_OVER_BYTES, COMPRESSION_LEVEL, CompressionType, compress
-from refmq.protocol.headers.codec import decode_header
-from refmq.protocol.headers.send import SendMessageResponse
 from refmq.protocol.record import (
     TRANSACTION_PREPARED,
     BatchedMessage,
@@ -27,7 +25,7 @@ from refmq.protocol.record import (
     join_properties,
 )
 
-STATUSES: Final = {
+STATUSES: Final[dict[int, SendStatus]] = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
     ResponseCode.FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
     ResponseCode.FLUSH_SLAVE_TIMEOUT: SendStatus.FLUSH_SLAVE_TIMEOUT,
@@ -166,19 +164,24 @@ def send_request(
 
 def sent(answer: RemotingCommand, plan: SendPlan, queue: MessageQueue, namespace: str | None) -> SendResult | None:
     """What an answer says when the message is stored, else None. ``WireError`` when the answer makes no sense."""
-    status = STATUSES.get(ResponseCode(answer.code)) if answer.code in STATUSES else None
+    status = STATUSES.get(answer.code)
     if status is None:
         return None
-    header = decode_header(SendMessageResponse, answer)
-    if header.msg_id is None or header.queue_id is None or header.queue_offset is None:
-        raise WireError("extFields.msgId", 0, "given with queueId and queueOffset", "missing")
+    # The fields of `SendMessageResponse`, read by hand: every message takes this way.
+    fields = answer.fields
+    try:
+        offset_msg_id, queue_id, queue_offset = fields["msgId"], int(fields["queueId"]), int(fields["queueOffset"])
+    except (KeyError, ValueError):
+        expected = "msgId, and queueId and queueOffset as numbers"
+        raise WireError("extFields", 0, expected, repr(dict(fields))[:80]) from None
+    topic = plan.topic if namespace is None else names.without_namespace(plan.topic, namespace)
     return SendResult(
         status=status,
         msg_id=plan.msg_id,
-        offset_msg_id=header.msg_id,
-        queue=MessageQueue(names.without_namespace(plan.topic, namespace), queue.broker, header.queue_id),
-        queue_offset=header.queue_offset,
-        transaction_id=header.transaction_id or "",
-        region=header.region or "DefaultRegion",
-        trace_on=header.trace_on != "false",
+        offset_msg_id=offset_msg_id,
+        queue=MessageQueue(topic, queue.broker, queue_id),
+        queue_offset=queue_offset,
+        transaction_id=fields.get("transactionId", ""),
+        region=fields.get(names.MSG_REGION, "DefaultRegion"),
+        trace_on=fields.get(names.TRACE_SWITCH) != "false",
     )

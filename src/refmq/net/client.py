@@ -48,7 +48,8 @@ class Client:
         """The answer to a request. ``ConnectFailed``, ``ConnectionLost`` or ``RequestTimedOut`` without one."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        connection = await self.connect(address, timeout_s)
+        known = self._connections.get(address)
+        connection = known if known is not None and not known.closed else await self.connect(address, timeout_s)
         sent_at = loop.time()
         try:
             return await connection.request(command, max(0.0, deadline - loop.time()))

@@ -126,22 +126,33 @@ class Connection(asyncio.Protocol):
 
         ``RequestTimedOut`` and ``ConnectionLost`` leave open whether the peer has carried it out.
         """
+        deadline = self._loop.time() + timeout_s
+        if self.closed or not self._writable.is_set():
+            try:
+                async with asyncio.timeout_at(deadline):
+                    await self.drained()
+            except TimeoutError:
+                raise self._timed_out(command, timeout_s) from None
+        if len(self._waiting) >= self._limits.requests_waiting_max:
+            raise NetworkError(self.peer, f"not sent, {len(self._waiting)} requests wait for answers already")
+        # A timer of our own and not `asyncio.timeout`: every request takes this way.
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
-        opaque: int | None = None
+        opaque = self._next_opaque()
+        self._waiting[opaque] = answer
+        timer = self._loop.call_at(deadline, self._expire, answer, command, timeout_s)
         try:
-            async with asyncio.timeout(timeout_s):
-                await self.drained()
-                if len(self._waiting) >= self._limits.requests_waiting_max:
-                    raise NetworkError(self.peer, f"not sent, {len(self._waiting)} requests wait for answers already")
-                opaque = self._next_opaque()
-                self._waiting[opaque] = answer
-                self.send(command.with_opaque(opaque))
-                return await answer
-        except TimeoutError:
-            raise RequestTimedOut(self.peer, f"no answer to request {command.code} within {timeout_s:g} s") from None
+            self.send(command.with_opaque(opaque))
+            return await answer
         finally:
-            if opaque is not None:
-                self._waiting.pop(opaque, None)
+            timer.cancel()
+            self._waiting.pop(opaque, None)
+
+    def _expire(self, answer: asyncio.Future[RemotingCommand], command: RemotingCommand, timeout_s: float) -> None:
+        if not answer.done():
+            answer.set_exception(self._timed_out(command, timeout_s))
+
+    def _timed_out(self, command: RemotingCommand, timeout_s: float) -> RequestTimedOut:
+        return RequestTimedOut(self.peer, f"no answer to request {command.code} within {timeout_s:g} s")
 
     def send_oneway(self, command: RemotingCommand) -> bool:
         """Send a request that nobody answers. False when the connection is closed."""

@@ -53,7 +53,13 @@ def encode_json_header(command: RemotingCommand) -> bytes:
     """The header of ``command`` as Java writes it."""
     parts = [f'{{"code":{check_range(command.code, INT32_MIN, INT32_MAX, "code")}']
     if command.ext_fields is not None:
-        fields = ",".join(f"{quote(key)}:{quote(value)}" for key, value in command.ext_fields.items())
+        # Names are letters and few; most values are letters and digits, which need no second look.
+        fields = ",".join(
+            [
+                f'"{key}":"{value}"' if key.isalnum() and value.isalnum() else f"{quote(key)}:{quote(value)}"
+                for key, value in command.ext_fields.items()
+            ]
+        )
         parts.append(f'"extFields":{{{fields}}}')
     parts.append(f'"flag":{check_range(command.flag, INT32_MIN, INT32_MAX, "flag")}')
     parts.append(f'"language":"{command.language.name}"')

@@ -269,3 +269,4 @@ class Admin(_Client[AsyncAdmin]):
     messages_by_key = _waits(AsyncAdmin.messages_by_key)
     messages_by_time = _waits(AsyncAdmin.messages_by_time)
     messages_in = _waits(AsyncAdmin.messages_in)
+    read_queue = _waits(AsyncAdmin.read_queue)

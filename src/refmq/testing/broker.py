@@ -27,6 +27,7 @@ from refmq.protocol.names import SCHEDULE_TOPIC
 from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import StoreConfig
+from refmq.store.config import FlushMode
 from refmq.testing.clock import Stirred
 from refmq.testing.faults import Faults, Kind
 from refmq.trace.record import Outcome
@@ -40,6 +41,8 @@ SMALL_STORE: Final = StoreConfig(
 OWN_FIELD: Final = "refmqFixture"
 """Requests of the fixture itself carry this field: faults spare them, and they are not written down."""
 
+FROZEN_S: Final = 0.005
+"""How soon a frozen flush looks whether it may go on."""
 LINES_KEPT: Final = 400
 SCHEDULE_QUEUES: Final = 18
 STIRRING: Final = frozenset({RequestCode.CHECK_TRANSACTION_STATE})
@@ -109,12 +112,20 @@ class TestBroker(BrokerNode):
     __test__ = False  # pytest: its name begins with Test, and it is none
 
     def __init__(
-        self, config: BrokerConfig, disk: SimulatedDisk, *, faults: Faults, stirred: Stirred, diary: Diary
+        self,
+        config: BrokerConfig,
+        disk: SimulatedDisk,
+        *,
+        faults: Faults,
+        stirred: Stirred,
+        diary: Diary,
+        flush: FlushMode = FlushMode.ASYNC,
     ) -> None:
+        settings = replace(SMALL_STORE, flush_mode=flush)
         self.test_engine = ReferenceEngine(
-            disk, SMALL_STORE, limits=PATIENT, recorder=Watcher(diary, stirred), around=self._around
+            disk, settings, limits=PATIENT, recorder=Watcher(diary, stirred), around=self._around
         )
-        super().__init__(config, SMALL_STORE, disk, self.test_engine, recorder=diary)
+        super().__init__(config, settings, disk, self.test_engine, recorder=diary)
         self.simulated_disk = disk
         self.faults = faults
         self._stirred = stirred
@@ -227,11 +238,17 @@ def test_config(name: str, namesrv: str, port: int, given: BrokerConfig | None) 
     )
 
 
-def new_disk() -> SimulatedDisk:
+def new_disk(faults: Faults) -> SimulatedDisk:
+    """A disk in memory, whose flushes wait while they are frozen."""
+
     def clock() -> TimestampMs:
         return wall_ms()
 
-    return SimulatedDisk(clock=clock)
+    async def flush() -> None:
+        while faults.flush_is_frozen:
+            await asyncio.sleep(FROZEN_S)
+
+    return SimulatedDisk(clock=clock, on_flush=flush)
 
 
 async def crash(node: TestBroker, *, lose_unflushed: bool) -> SimulatedDisk:

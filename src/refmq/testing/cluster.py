@@ -21,6 +21,7 @@ from refmq.net.nameserver import Nameserver
 from refmq.protocol import names
 from refmq.protocol.command import RemotingCommand
 from refmq.sim.disk import SimulatedDisk
+from refmq.store.config import FlushMode
 from refmq.testing.broker import OWN_FIELD, PATIENT, Diary, Seen, TestBroker, crash, new_disk, test_config
 from refmq.testing.clock import Clock, OwnedLoop, Stirred, advance
 from refmq.testing.faults import Faults
@@ -110,8 +111,9 @@ class TestCluster:
 
     __test__ = False  # pytest: its name begins with Test, and it is none
 
-    def __init__(self, *, config: BrokerConfig | None = None) -> None:
+    def __init__(self, *, config: BrokerConfig | None = None, sync_flush: bool = False) -> None:
         self._config = config
+        self._flush = FlushMode.SYNC if sync_flush else FlushMode.ASYNC
         self._parts: dict[str, _Part] = {}
         self._ready = threading.Event()
         self._problem: BaseException | None = None
@@ -176,6 +178,7 @@ class TestCluster:
             self._ready.set()
             await self._end.wait()
         finally:
+            self.faults.thaw_flush()
             await self._producer.close(STOP_TIMEOUT_S)
             await self._admin.close(STOP_TIMEOUT_S)
             for name in self._parts:
@@ -203,12 +206,19 @@ class TestCluster:
     async def _add_broker(self, name: str) -> None:
         if name in self._parts:
             raise UsageError(f"There is a broker {name} already.")
-        self._parts[name] = _Part(test_config(name, self.namesrv, 0, self._config), new_disk())
+        self._parts[name] = _Part(test_config(name, self.namesrv, 0, self._config), new_disk(self.faults))
         await self._start_broker(name)
 
     async def _start_broker(self, name: str) -> None:
         part = self._parts[name]
-        node = TestBroker(part.config, part.disk, faults=self.faults, stirred=self._stirred, diary=self._diary)
+        node = TestBroker(
+            part.config,
+            part.disk,
+            faults=self.faults,
+            stirred=self._stirred,
+            diary=self._diary,
+            flush=self._flush,
+        )
         host, port = await node.start("127.0.0.1")
         part.node, part.address = node, f"{host}:{port}"
         part.config = replace(part.config, listen_port=port)
@@ -225,6 +235,7 @@ class TestCluster:
         node, part.node = part.node, None
         if node is None:
             raise UsageError(f"{name} is down already.")
+        self.faults.thaw_flush()  # the old process must come to its end
         part.disk = await crash(node, lose_unflushed=lose_unflushed)
         self._diary.write(node.now_ms(), f"  {name} crashed{', unflushed data is lost' if lose_unflushed else ''}")
 

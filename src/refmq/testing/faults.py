@@ -39,6 +39,8 @@ class Faults:
         self._lock = threading.Lock()
         self.happened: list[str] = []
         """What has struck, in words."""
+        self.flush_is_frozen = False
+        """Set by ``freeze_flush``: no flush of a broker's disk comes to its end."""
 
     def respond(self, request: str, code: str | int, *, times: int = 1, remark: str = "as the test wants it") -> None:
         """The next ``times`` requests of a kind are answered with an error: ``respond("SEND_MESSAGE_V2",
@@ -57,8 +59,17 @@ class Faults:
         """The next requests of a kind cost their connection."""
         self._add(Rule(Kind.CLOSE, _request(request), times))
 
+    def freeze_flush(self) -> None:
+        """From now on no flush of a disk comes to its end, until ``thaw_flush``. A cluster that flushes before it
+        answers (``TestCluster(sync_flush=True)``) then answers FLUSH_DISK_TIMEOUT."""
+        self.flush_is_frozen = True
+
+    def thaw_flush(self) -> None:
+        self.flush_is_frozen = False
+
     def clear(self) -> None:
-        """Forgets the faults that have not struck."""
+        """Forgets the faults that have not struck, and lets flushes go on."""
+        self.thaw_flush()
         with self._lock:
             self._rules.clear()
 
