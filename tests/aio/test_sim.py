@@ -11,8 +11,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -260,3 +264,26 @@ def test_a_client_that_does_not_look_at_its_locks_is_caught(monkeypatch: pytest.
     """Then two members have one queue."""
     monkeypatch.setattr(rebalance, "trusts", lambda *_: True)
     assert any("at once" in problem or "came before" in problem for problem in found("orderly"))
+
+
+SAME = """
+import hashlib, logging
+from tests.aio.test_sim import story_of
+
+logging.disable(logging.CRITICAL)
+group = story_of("orderly", 4)
+consumed = sorted((place, sorted(seen.items())) for place, seen in group.consumed.items())
+told = repr((sorted(group.acknowledged.items()), consumed))
+print(hashlib.sha256(told.encode()).hexdigest())
+"""
+
+
+def test_a_seed_is_the_same_story_in_every_process() -> None:
+    """Clients take no order from the hashes of texts, which differ from process to process."""
+    told = set()
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(Path(__file__).parents[2])}
+        command = [sys.executable, "-c", SAME]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=True)
+        told.add(done.stdout)
+    assert len(told) == 1

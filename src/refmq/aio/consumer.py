@@ -406,7 +406,7 @@ class Consumer:
     def _place_in_order(self) -> tuple[MessageQueue, int] | None:
         state = self._member.state
         now_ms = self._member.clock_ms()
-        for queue in sorted(state.held, key=lambda queue: self._started_ms.get((queue, -1), 0)):
+        for queue in sorted(state.held, key=lambda queue: (self._started_ms.get((queue, -1), 0), queue)):
             if queue in self._suspended:
                 continue
             first = first_cached(state.held[queue])

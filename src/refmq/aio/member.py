@@ -439,9 +439,9 @@ class GroupMember:
                 self.state = rebalance.lock_queue(self.state, queue, granted=queue in granted, asked_at_ms=asked_at_ms)
 
     async def _renew_locks(self) -> None:
-        held = [queue for queue, state in self.state.held.items()]
+        held = sorted(self.state.held)
         await self._lock(held)
-        for queue in list(self.state.trust):
+        for queue in sorted(self.state.trust):
             self.take_now(rebalance.trust_expire(self.state, queue, self.clock_ms()))
         for queue in held:
             self.nudge(queue)
@@ -591,7 +591,7 @@ class GroupMember:
 
     async def persist(self) -> None:
         """Commits the offset of every queue."""
-        for queue in list(self.state.held):
+        for queue in sorted(self.state.held):
             await self.take(rebalance.commit_send(self.state, queue))
         await self.offsets.flush()
 

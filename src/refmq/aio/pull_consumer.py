@@ -207,7 +207,7 @@ class PullConsumer:
         """What was polled so far is done with: its offsets are stored at the brokers when this returns."""
         self._member.instance.check_usable()
         self._finish_polled()
-        for queue in list(self._member.state.held):
+        for queue in sorted(self._member.state.held):
             await self._member.take(rebalance.commit_send(self._member.state, queue), sure=True)
 
     def came(self, queue: MessageQueue, messages: Sequence[ReceivedMessage]) -> None:

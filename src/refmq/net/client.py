@@ -89,7 +89,8 @@ class Client:
     async def close(self, timeout_s: float = 5.0) -> None:
         """Close every connection in at most about ``timeout_s``."""
         self._closed = True
-        for attempt in list(self._connecting.values()):
+        attempts = list(self._connecting.values())
+        for attempt in attempts:
             attempt.cancel()
         connections = list(self._connections.values())
         for connection in connections:
@@ -102,6 +103,9 @@ class Client:
             connection.give_up("the client stops")
         for task in list(self._tasks):
             task.cancel()
+        late = [*attempts, *self._tasks]
+        if late:
+            await asyncio.wait(late, timeout=1)  # what was cancelled has ended when we say that we are closed
 
     async def _connect(self, address: str) -> Connection:
         try:
