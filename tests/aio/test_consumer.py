@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from refmq.aio.consumer import Consumer
+from refmq.aio.offsets import LocalOffsets
 from refmq.aio.producer import Producer
 from refmq.client.message import ReceivedMessage
 from refmq.client.subscription import sql
@@ -285,6 +287,35 @@ def test_everybody_gets_a_broadcast_and_remembers_it(tmp_path: Path) -> None:
             await producer.send("News", b"2")
             async with reader("a") as first:
                 assert [message.body for message in await take(first, 1)] == [b"2"]
+
+    run(story())
+
+
+def test_taking_a_queue_undoes_nothing_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the first offset of one queue is being stored, messages of another are consumed."""
+    honest = LocalOffsets.write
+    consumed = asyncio.Event()
+
+    async def slow(self: LocalOffsets, queue: MessageQueue, offset: int, *, sure: bool) -> None:
+        if queue.queue_id == 1 and offset == 0 and not consumed.is_set():
+            await consumed.wait()
+        await honest(self, queue, offset, sure=sure)
+
+    monkeypatch.setattr(LocalOffsets, "write", slow)
+
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="p") as producer:
+            await create_topic(running, "News", 2)
+            await producer.send("News", b"1", queue=MessageQueue("News", "broker-a", 0))
+            reader = Consumer(
+                running.namesrv, group="g", topics="News", mode="broadcast", start="first", offsets_folder=tmp_path
+            )
+            async with reader:
+                assert [message.body for message in await take(reader, 1)] == [b"1"]
+                consumed.set()
+                await until(lambda: len(reader.assignment()) == 2)
+            (file,) = tmp_path.rglob("offsets.json")
+            assert re.search(r'"queueId":0[^}]*}:1', file.read_text())
 
     run(story())
 

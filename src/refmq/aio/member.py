@@ -394,9 +394,12 @@ class GroupMember:
             except RefmqError as error:
                 log.warning("%s is not taken yet, its first offset was not stored: %s", queue, error)
                 return
-            step = replace(step, effects=tuple(e for e in step.effects if not isinstance(e, SendCommit)))
-            if step.state.held == self.state.held:
+            # Other queues went on while the write waited: the step is taken from the state as it is now, and the first
+            # offset is committed already.
+            now_ms = self.clock_ms()
+            if not rebalance.acquire_queue_enabled(self.state, queue, now_ms):
                 return
+            step = rebalance.acquire_queue(self.state, queue, begin, committed=True, now_ms=now_ms)
         await self.take(step)
 
     async def _beginning(self, queue: MessageQueue) -> int:
