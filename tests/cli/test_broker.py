@@ -198,7 +198,7 @@ def test_a_wrong_value_is_one_line(tmp_path: Path, text: str, message: str, caps
     ("text", "message"),
     [
         ("tls.server.mode=perhaps", "tls.server.mode is disabled, permissive or enforcing"),
-        ("brokerIP1=no.such.host.invalid", "the address of brokerIP1=no.such.host.invalid cannot be found"),
+        ("brokerIP1=no.such.host.invalid", "cannot resolve brokerIP1=no.such.host.invalid"),
     ],
 )
 def test_what_only_a_start_finds_out_is_one_line(

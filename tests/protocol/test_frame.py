@@ -287,7 +287,7 @@ def test_a_deeply_nested_header_is_an_error() -> None:
 def test_a_cut_frame_is_an_error_at_the_end() -> None:
     decoder = FrameDecoder()
     assert list(decoder.feed(HEART_BEAT[:-1])) == []
-    with pytest.raises(WireError, match="and then the end"):
+    with pytest.raises(WireError, match="before the end"):
         decoder.end()
 
 

@@ -220,8 +220,8 @@ def test_a_full_disk_costs_nothing_while_there_is_room_in_memory(
     assert [file.head.file_number for file in files] == list(range(len(files)))
     said = [record.getMessage() for record in caplog.records]
     assert said == [
-        f"the trace in {tmp_path} cannot be written, events wait for it: [Errno 28] No space left on device",
-        f"the trace in {tmp_path} is written again",
+        f"the trace in {tmp_path} cannot be written, events are waiting: [Errno 28] No space left on device",
+        f"the trace in {tmp_path} can be written again",
     ]
 
 
@@ -286,7 +286,7 @@ def test_a_file_or_directory_that_is_removed_is_made_again(
     assert numbers(read_all(directory)) == [1]
     assert read_all(directory)[0].events[0].event.actor == "who"
     assert [record.getMessage() for record in caplog.records] == [
-        f"the trace file {path} was removed, another one is begun"
+        f"the trace file {path} was removed, starting another"
     ]
 
 
@@ -349,7 +349,7 @@ def test_a_disk_that_hangs_does_not_keep_a_node_from_ending(tmp_path: Path, capl
     trace.record(Event("A"))
     assert disk.waits.wait(60)
     trace.close(timeout_s=0.01)
-    assert "has no end" in caplog.text
+    assert "is incomplete: it could not be finished" in caplog.text
     disk.gate.set()
     trace.close()
     assert numbers(read_all(tmp_path)) == [0]
