@@ -19,6 +19,7 @@ from refmq.protocol.bodies.heartbeat import (
     SubscriptionData,
 )
 from refmq.protocol.command import LanguageCode
+from tests.broker.heartbeats import consumer_of
 
 
 def member(number: int, at_ms: int = 0, client: str | None = None) -> Member:
@@ -190,3 +191,21 @@ def test_the_property_catches_a_connection_that_is_forgotten_in_one_place(monkey
 
     with pytest.raises(AssertionError):
         property_()
+
+
+def test_a_subscription_of_the_same_version_is_the_same() -> None:
+    member = Member(ConnectionId(1), "a:1", ClientId("c"), LanguageCode.JAVA, 409, TimestampMs(0))
+    first = SubscriptionData(topic="T", sub_string="a", sub_version=7)
+    table = clients.heartbeat(ClientTable(), consumer_of(first), member, TimestampMs(0)).table
+    again = consumer_of(replace(first, sub_string="b"))
+    table = clients.heartbeat(table, again, member, TimestampMs(1)).table
+    assert table.consumers["consumers"].subscriptions["T"].sub_string == "a"
+
+
+def test_a_client_is_silent_only_when_all_its_groups_are() -> None:
+    old = Member(ConnectionId(1), "a:1", ClientId("c"), LanguageCode.JAVA, 409, TimestampMs(0))
+    new = replace(old, last_update_ms=TimestampMs(200_000))
+    table = clients.heartbeat(ClientTable(), consumer_of(group="g1"), new, TimestampMs(0)).table
+    table = clients.heartbeat(table, consumer_of(group="g2"), old, TimestampMs(0)).table
+    table = clients.heartbeat_producer(table, "p", old)
+    assert clients.scan_members(table, TimestampMs(200_001)).expired == ()

@@ -33,7 +33,7 @@ def test_a_file_that_makes_no_sense_is_replaced_by_its_backup_and_that_is_said(w
     stored = read({OFFSETS_FILE: (wrong, OFFSETS)})
     assert stored.offsets is not None and dict(stored.offsets.offset_table) == {"T@g": {0: 7}}
     (note,) = stored.notes
-    assert note.startswith("consumerOffset.json makes no sense (") and note.endswith("its backup is used")
+    assert note.startswith("consumerOffset.json is not readable (") and note.endswith("using its backup")
     missing = read({OFFSETS_FILE: (None, OFFSETS)})
     assert missing.offsets == stored.offsets
     assert missing.notes == ()
@@ -41,5 +41,5 @@ def test_a_file_that_makes_no_sense_is_replaced_by_its_backup_and_that_is_said(w
 
 @pytest.mark.parametrize("backup", [None, b"", b"]"])
 def test_without_a_good_backup_the_file_is_named(backup: bytes | None) -> None:
-    with pytest.raises(DiskFailed, match=r"cannot make sense of topics\.json: "):
+    with pytest.raises(DiskFailed, match=r"cannot parse topics\.json: "):
         read({TOPICS_FILE: (b"{", backup)})

@@ -10,9 +10,7 @@ import pytest
 from refmq.broker import settings
 from refmq.errors import UsageError
 from refmq.model.broker_config import BrokerConfig
-from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.store.config import FlushMode, StoreConfig
-from tests.broker.harness import Harness
 
 
 def read(**given: str) -> tuple[BrokerConfig, StoreConfig, tuple[str, ...]]:
@@ -73,49 +71,6 @@ def test_what_mqadmin_exports_is_shown() -> None:
 
 def test_every_changeable_key_is_one_of_the_broker() -> None:
     assert set(settings.BROKER_KEYS) >= settings.CHANGEABLE
-
-
-def update(world: Harness, text: str) -> tuple[int, str | None]:
-    answer = world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=text.encode())
-    return answer.code, answer.remark
-
-
-def test_a_change_over_the_wire_takes_effect_is_kept_and_counted() -> None:
-    world = Harness()
-    assert update(world, "enablePropertyFilter=true\nregionId=eu\n") == (ResponseCode.SUCCESS, None)
-    assert world.broker.config.enable_property_filter
-    assert world.settings == {"enablePropertyFilter": "true", "regionId": "eu"}
-    answer = world.ask(RequestCode.GET_BROKER_CONFIG)
-    assert b"\nregionId=eu\n" in answer.body
-    assert '"counter":1' in answer.fields["version"]
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("brokerConfigPath=/etc/passwd", 16),
-        ("rocketmqHome=/", 16),
-        ("listenPort=1", 1),
-        ("regionId=eu\nstorePathRootDir=/", 1),
-        ("tls.server.mode=disabled", 1),
-        ("madeUp=1", 1),
-        ("longPollingEnable=maybe", 1),
-    ],
-)
-def test_a_change_that_is_not_safe_changes_nothing_at_all(text: str, code: int) -> None:
-    world = Harness()
-    before = world.broker.config
-    assert update(world, text)[0] == code
-    assert world.broker.config == before
-    assert world.settings == {}
-
-
-def test_a_new_permission_is_told_to_the_nameservers() -> None:
-    world = Harness()
-    version = world.broker.state.topics.version
-    update(world, "brokerPermission=4")
-    assert world.registered == [None]
-    assert world.broker.state.topics.version != version
 
 
 def test_bitmaps_without_the_file_that_holds_them_are_reported() -> None:

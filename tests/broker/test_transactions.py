@@ -7,64 +7,17 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from refmq.broker import transactions
-from refmq.broker.check_rounds import CheckRounds, Progress, check_times
+from refmq.broker.check_rounds import CheckRounds, Progress
 from refmq.broker.transactions import Decision, Transactions
 from refmq.model.ids import PhysicalOffset
-from refmq.protocol.bodies.codec import encode_body
-from refmq.protocol.bodies.heartbeat import HeartbeatData, ProducerData
-from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.command import RemotingCommand
-from refmq.protocol.headers.codec import decode_header
-from refmq.protocol.headers.messages import CheckTransactionStateRequest, EndTransactionRequest
+from refmq.protocol.codes import ResponseCode
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
-from refmq.protocol.record import decode_properties, decode_record, parse_message_id
-from refmq.store.values import MessageToStore, PutStatus
-from tests.broker.harness import Harness, run
+from refmq.protocol.record import decode_properties, parse_message_id
+from refmq.store.values import PutStatus
+from tests.broker.halves import beat, checks, end, finals, send_half
+from tests.broker.harness import Harness
 
 OLD_MS = 6_001
-
-
-def send_half(world: Harness, key: str = "k1", **more: str) -> tuple[int, int]:
-    """A half message; returns its half offset and its physical offset."""
-    properties = {"TRAN_MSG": "true", "PGROUP": "producers", "UNIQ_KEY": key, **more}
-    answer = world.send("T", key.encode(), queue=1, properties=properties, sys_flag=4)
-    assert answer.code == ResponseCode.SUCCESS
-    _, physical = parse_message_id(answer.fields["msgId"])
-    return int(answer.fields["queueOffset"]), physical
-
-
-def end(
-    world: Harness,
-    place: tuple[int, int],
-    decision: Decision = Decision.COMMIT,
-    key: str = "k1",
-    group: str = "producers",
-) -> RemotingCommand | None:
-    header = EndTransactionRequest(
-        producer_group=group,
-        tran_state_table_offset=place[0],
-        commit_log_offset=place[1],
-        commit_or_rollback=decision,
-        msg_id=key,
-    )
-    return world.tell(RequestCode.END_TRANSACTION, header)
-
-
-def beat(world: Harness, peer: int = 9) -> None:
-    body = encode_body(HeartbeatData(client_id="p", producer_data_set=(ProducerData(group_name="producers"),)))
-    world.ask(RequestCode.HEART_BEAT, body=body, peer=peer)
-
-
-def checks(world: Harness, peer: int = 9) -> list[tuple[CheckTransactionStateRequest, RemotingCommand]]:
-    return [
-        (decode_header(CheckTransactionStateRequest, command), command)
-        for command in world.peer(peer).received
-        if command.code == RequestCode.CHECK_TRANSACTION_STATE
-    ]
-
-
-def finals(world: Harness) -> list[bytes]:
-    return [record.body for record in world.records("T", 1)]
 
 
 def test_a_half_message_is_out_of_sight_until_it_is_committed() -> None:
@@ -150,28 +103,6 @@ def test_a_commit_that_the_store_does_not_take_can_be_sent_again() -> None:
     assert finals(world) == [b"k1"]
 
 
-def test_a_round_asks_about_what_is_old_and_undecided() -> None:
-    world = Harness()
-    beat(world)
-    send_half(world)
-    world.now += 5_999
-    world.round()
-    assert checks(world) == []
-    world.now += 1
-    world.round()
-    ((header, command),) = checks(world)
-    assert (header.msg_id, header.tran_state_table_offset) == ("k1", 1)
-    asked = decode_record(command.body, check_crc=True)
-    assert (asked.topic, asked.queue_id, asked.body) == ("T", 1, b"k1")
-    assert check_times(decode_properties(asked.properties)) == 1
-    end(world, (header.tran_state_table_offset, header.commit_log_offset))
-    assert finals(world) == [b"k1"]
-    world.now += 60_000
-    world.round()
-    assert len(checks(world)) == 1
-    assert world.rounds.progress.half == 2
-
-
 def test_a_late_decision_about_the_original_and_an_answer_about_the_copy_deliver_once() -> None:
     world = Harness()
     beat(world)
@@ -184,80 +115,12 @@ def test_a_late_decision_about_the_original_and_an_answer_about_the_copy_deliver
     assert finals(world) == [b"k1"]
 
 
-def test_a_producer_that_never_answers_is_asked_so_often_and_then_the_message_is_set_aside() -> None:
-    world = Harness()
-    beat(world)
-    send_half(world)
-    for _ in range(6):
-        world.now += 60_000
-        world.round(check_max=3)
-    assert len(checks(world)) == 3
-    (aside,) = world.records(TRANS_CHECK_MAX_TIME_TOPIC)
-    topic = world.broker.state.topics.get(TRANS_CHECK_MAX_TIME_TOPIC)
-    assert topic is not None and (topic.read_queue_nums, topic.perm) == (1, 6)  # an operator can read it
-    assert aside.body == b"k1"
-    resumed = world.ask(RequestCode.RESUME_CHECK_HALF_MESSAGE, fields={"msgId": aside.message_id})
-    assert resumed.code == ResponseCode.SUCCESS
-    world.now += 60_000
-    world.round(check_max=3)
-    assert len(checks(world)) == 4
-
-
-def test_immunity_puts_the_first_check_off_and_does_not_count() -> None:
-    world = Harness()
-    beat(world)
-    send_half(world, CHECK_IMMUNITY_TIME_IN_SECONDS="150")
-    for _ in range(2):
-        world.now += 60_000
-        world.round(check_max=2)
-    assert checks(world) == []
-    world.now += 60_000
-    world.round(check_max=2)
-    ((_, command),) = checks(world)
-    assert check_times(decode_properties(decode_record(command.body).properties)) == 1
-
-
-def test_progress_is_written_only_when_the_log_that_justifies_it_is_durable() -> None:
-    world = Harness()
-    beat(world)
-    send_half(world)
-    run(world.store.flush())
-    world.now += OLD_MS
-    world.round()
-    assert world.rounds.progress.half == 1
-    assert world.rounds.persist_progress() is None
-    run(world.store.flush())
-    assert world.rounds.persist_progress() == (1, 0)
-    assert world.rounds.persist_progress() is None
-
-
-def test_an_op_message_of_5x_names_several_half_messages() -> None:
-    world = Harness()
-    beat(world)
-    for key in ("a", "b"):
-        send_half(world, key)
-    run(world.engine.put(_op(world, b"0,1,")))
-    world.now += OLD_MS
-    world.round()
-    assert checks(world) == []
-
-
-def _op(world: Harness, body: bytes) -> MessageToStore:
-    return MessageToStore(
-        topic=TRANS_OP_HALF_TOPIC,
-        queue_id=0,
-        body=body,
-        properties=b"TAGS\x01d",
-        born_timestamp_ms=world.now_ms(),
-        born_host=world.broker.store_host,
-        store_host=world.broker.store_host,
-    )
-
-
-# --- any history ------------------------------------------------------------------------------------------------------
-
 KEYS = ("k0", "k1", "k2")
+
+
 ACTIONS = ("send", "send unheard", "decide", "decide", "lose", "lose", "arrive", "again", "round", "round", "forget")
+
+
 STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(KEYS)), min_size=10, max_size=30)
 
 

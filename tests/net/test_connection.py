@@ -8,14 +8,13 @@ from collections.abc import Awaitable
 
 import pytest
 
-from refmq.errors import ConnectFailed, ConnectionLost, NetworkError, RequestTimedOut, UsageError
+from refmq.errors import ConnectionLost, NetworkError, UsageError
 from refmq.net.client import Client
 from refmq.net.connection import OPAQUE_MAX, Connection
-from refmq.net.limits import Budget, Limits
-from refmq.net.server import Server
+from refmq.net.limits import Limits
 from refmq.protocol.command import RemotingCommand, SerializeType, oneway, request, response
 from refmq.protocol.frame import decode, encode
-from tests.net.support import asking, echo, raw_peer, read_to_end, run, serving, until
+from tests.net.support import asking, raw_peer, read_to_end, run, serving, until
 
 CODE = 105
 
@@ -23,9 +22,6 @@ CODE = 105
 async def never(connection: Connection, command: RemotingCommand) -> RemotingCommand | None:
     await asyncio.Event().wait()
     return None
-
-
-# Requests and answers ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("serialize_type", list(SerializeType))
@@ -95,38 +91,6 @@ async def read_command(reader: asyncio.StreamReader) -> RemotingCommand:
     return decode(prefix + await reader.readexactly(int.from_bytes(prefix, "big")))
 
 
-def test_a_request_without_an_answer_times_out_and_the_silent_connection_is_closed() -> None:
-    async def scenario() -> None:
-        async with serving(never) as (server, address), asking() as client:
-            await client.connect(address, 20)
-            with pytest.raises(RequestTimedOut, match=r"no answer to request 105 within 0\.05 s"):
-                await client.invoke(address, request(CODE), 0.05)
-            await until(lambda: not server.connections)
-
-    run(scenario())
-
-
-def test_a_timeout_keeps_a_connection_on_which_other_answers_come() -> None:
-    async def only_even(connection: Connection, command: RemotingCommand) -> RemotingCommand | None:
-        return response(command, 0) if command.code % 2 == 0 else await never(connection, command)
-
-    async def scenario() -> None:
-        limits = Limits(requests_waiting_max=2)
-        async with serving(only_even) as (server, address), asking(Client(limits=limits)) as client:
-            await client.connect(address, 20)
-            late = asyncio.create_task(client.invoke(address, request(1), 1.0))
-            while not late.done():
-                await client.invoke(address, request(2), 5)
-                await asyncio.sleep(0.005)
-            with pytest.raises(RequestTimedOut):
-                await late
-            assert [connection.number for connection in server.connections] == [1]
-            # Who timed out waits no longer: there is room for two again.
-            await asyncio.gather(*(client.invoke(address, request(2), 5) for _ in range(2)))
-
-    run(scenario())
-
-
 def test_a_lost_connection_fails_every_request_that_waits() -> None:
     async def hang_up(connection: Connection, command: RemotingCommand) -> None:
         if command.code == 2:
@@ -146,46 +110,6 @@ def test_a_lost_connection_fails_every_request_that_waits() -> None:
     run(scenario())
 
 
-def test_nobody_listening_is_a_failed_connect() -> None:
-    async def scenario() -> None:
-        async with serving() as (server, address):
-            await server.close(1)
-        async with asking() as client:
-            with pytest.raises(ConnectFailed, match=address):
-                await client.invoke(address, request(CODE), 5)
-            with pytest.raises(UsageError, match="host:port"):
-                await client.invoke("nonsense", request(CODE), 5)
-
-    run(scenario())
-
-
-def test_requests_at_the_same_time_share_one_connection() -> None:
-    """A client that closed a healthy connection because another caller was first is bug B99 of upstream."""
-
-    async def scenario() -> None:
-        async with serving() as (server, address), asking() as client:
-            await asyncio.gather(*(client.invoke(address, request(CODE), 5) for _ in range(50)))
-            assert [connection.number for connection in server.connections] == [1]
-
-    run(scenario())
-
-
-def test_a_client_connects_again_after_the_server_restarted() -> None:
-    async def scenario() -> None:
-        first = Server(echo)
-        host, port = await first.start("127.0.0.1", 0)
-        async with asking() as client:
-            await client.invoke(f"{host}:{port}", request(CODE), 5)
-            await first.close(1)
-            second = Server(echo)
-            await second.start(host, port)
-            answer = await client.invoke(f"{host}:{port}", request(CODE), 5)
-            assert answer.code == 0
-            await second.close(1)
-
-    run(scenario())
-
-
 def test_an_unknown_answer_is_dropped() -> None:
     async def scenario() -> None:
         async with serving() as (_, address), raw_peer(address) as (reader, writer):
@@ -193,9 +117,6 @@ def test_an_unknown_answer_is_dropped() -> None:
             assert (await read_command(reader)).opaque == 78
 
     run(scenario())
-
-
-# Errors of handlers ------------------------------------------------------------------------------------------------
 
 
 def test_an_error_of_the_peer_becomes_an_answer_with_code_1() -> None:
@@ -213,19 +134,6 @@ def test_an_error_of_the_peer_becomes_an_answer_with_code_1() -> None:
             first = await client.invoke(address, request(1), 5)
             second = await client.invoke(address, request(2), 5)
             assert [(answer.code, answer.remark) for answer in (first, second)] == [(1, "at once"), (1, "later")]
-
-    run(scenario())
-
-
-def test_a_broken_invariant_is_told_to_whoever_runs_the_server() -> None:
-    def handler(_: Connection, command: RemotingCommand) -> RemotingCommand:
-        raise AssertionError("two masters")
-
-    async def scenario() -> None:
-        async with serving(handler) as (server, address), asking() as client:
-            await client.invoke(address, request(CODE), 5)
-            with pytest.raises(AssertionError, match="two masters"):
-                await server.failure
 
     run(scenario())
 
@@ -260,8 +168,6 @@ def test_an_answer_that_fits_no_frame_becomes_an_error() -> None:
 
     run(scenario())
 
-
-# Bad peers ---------------------------------------------------------------------------------------------------------
 
 GARBAGE = {
     "text": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
@@ -509,40 +415,6 @@ def test_the_greediest_connection_goes_when_the_memory_is_used_up() -> None:
     run(scenario())
 
 
-def test_a_budget_counts_what_is_held_now() -> None:
-    class Holder:
-        given_up = False
-
-        def give_up(self, reason: str) -> None:
-            self.given_up = True
-
-    budget, small, large = Budget(100), Holder(), Holder()
-    budget.hold(small, 40)
-    budget.hold(large, 60)
-    budget.hold(small, 10)
-    budget.hold(large, 90)
-    assert (budget.total, small.given_up, large.given_up) == (100, False, False)
-    budget.hold(small, 11)
-    assert (budget.total, small.given_up, large.given_up) == (11, False, True)
-
-
-def test_one_connection_too_many_is_closed_at_once() -> None:
-    async def scenario() -> None:
-        async with serving(limits=Limits(connections_max=2)) as (server, address), asking() as client:
-            await client.invoke(address, request(CODE), 5)
-            async with raw_peer(address):
-                await until(lambda: len(server.connections) == 2)
-                async with raw_peer(address) as (reader, _):
-                    assert await read_to_end(reader) == b""
-                assert server.refused == 1
-            await until(lambda: len(server.connections) == 1)
-            async with raw_peer(address) as (reader, writer):
-                writer.write(encode(request(CODE)))
-                assert (await read_command(reader)).code == 0
-
-    run(scenario())
-
-
 def test_requests_that_wait_for_answers_are_bounded() -> None:
     async def scenario() -> None:
         async with serving(never) as (_, address), asking(Client(limits=Limits(requests_waiting_max=2))) as client:
@@ -553,89 +425,6 @@ def test_requests_that_wait_for_answers_are_bounded() -> None:
                 await connection.request(request(CODE), 5)
             for task in waiting:
                 task.cancel()
-
-    run(scenario())
-
-
-def test_a_client_answers_what_it_does_not_serve_and_nothing_after_its_end() -> None:
-    async def ask_back(connection: Connection, command: RemotingCommand) -> RemotingCommand:
-        answer = await connection.request(request(307), 5)
-        return response(command, answer.code, remark=answer.remark)
-
-    async def scenario() -> None:
-        async with serving(ask_back) as (_, address), asking() as client:
-            answer = await client.invoke(address, request(CODE), 5)
-            assert (answer.code, answer.remark) == (3, " request type 307 not supported")
-            await client.close()
-            with pytest.raises(ConnectFailed, match="the client is closed"):
-                await client.invoke(address, request(CODE), 5)
-
-    run(scenario())
-
-
-def test_a_oneway_request_waits_for_a_peer_that_takes_nothing_and_then_fails() -> None:
-    async def scenario() -> None:
-        accepted: list[asyncio.StreamWriter] = []
-        listener = await asyncio.start_server(lambda _, writer: accepted.append(writer), "127.0.0.1", 0, limit=1024)
-        address = f"127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-
-        async def tell_for_ever(client: Client) -> None:
-            while True:
-                await client.oneway(address, oneway(CODE, body=bytes(100_000)), 0.05)
-
-        async with asking(Client(limits=Limits(write_buffer_high_bytes=10_000))) as client:
-            await client.connect(address, 20)
-            with pytest.raises(RequestTimedOut, match="takes nothing"):
-                await tell_for_ever(client)
-        listener.close()
-        accepted[0].transport.abort()
-        await asyncio.sleep(0)
-
-    run(scenario())
-
-
-# The end -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_server_that_stops_answers_what_is_in_flight() -> None:
-    async def scenario() -> None:
-        gate = asyncio.Event()
-
-        async def wait(_: Connection, command: RemotingCommand) -> RemotingCommand:
-            await gate.wait()
-            return response(command, 0)
-
-        async with serving(wait) as (server, address), asking() as client:
-            waiting = asyncio.create_task(client.invoke(address, request(CODE), 20))
-            await until(lambda: bool(server.connections) and server.connections[0].in_flight == 1)
-            closing = asyncio.create_task(server.close(10))
-            await asyncio.sleep(0)
-            gate.set()
-            assert (await waiting).code == 0
-            await closing
-            assert server.connections == ()
-
-    run(scenario())
-
-
-def test_a_server_stops_in_bounded_time_whatever_its_peers_do() -> None:
-    async def scenario() -> None:
-        def big_answer(connection: Connection, command: RemotingCommand) -> Awaitable[None] | RemotingCommand:
-            return never_(connection, command) if command.code == 1 else response(command, 0, body=bytes(8_000_000))
-
-        async def never_(connection: Connection, command: RemotingCommand) -> None:
-            await asyncio.Event().wait()
-
-        server = Server(big_answer)
-        host, port = await server.start("127.0.0.1", 0)
-        async with raw_peer(f"{host}:{port}") as (_, writer):
-            writer.write(encode(request(1)) + encode(request(2)))  # one is parked, the other's answer is not read
-            await until(lambda: bool(server.connections) and server.held_bytes > 1_000_000)
-            loop = asyncio.get_running_loop()
-            before = loop.time()
-            await server.close(0.2)
-            assert loop.time() - before < 5
-            await until(lambda: server.connections == ())
 
     run(scenario())
 

@@ -376,7 +376,7 @@ def test_a_value_that_cannot_be_kept_is_not_acknowledged() -> None:
         answer = await asker.ask(RequestCode.PUT_KV_CONFIG, fields)
         assert answer.code == 1
         assert answer.remark is not None
-        assert answer.remark.startswith("changed until the next start only: cannot")
+        assert answer.remark.startswith("changed only until the next start: cannot")
         assert (await asker.ask(RequestCode.PUT_KV_CONFIG, fields)).code == 0
 
     world.run(story())

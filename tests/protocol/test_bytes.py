@@ -56,7 +56,7 @@ def test_errors_tell_the_offset_and_have_the_class_that_was_asked_for() -> None:
     with pytest.raises(CorruptRecord) as caught:
         reader.text(4, "text")
     assert caught.value.offset == 12
-    with pytest.raises(WireError, match="number at byte offset 7 should be 8 bytes but is 2 bytes, and then the end"):
+    with pytest.raises(WireError, match="number at byte offset 7 should be 8 bytes but is only 2 bytes before the end"):
         ByteReader(b"ab", base=7).int64("number")
 
 

@@ -1,7 +1,7 @@
-"""The check rounds: a broker asks producers about half messages whose decision did not arrive.
+"""The check rounds: a broker asks producers about half messages that are still undecided.
 
 A round walks through the half messages from where the last one ended. It passes those that have an op message or are
-known to be finished (`half_removed`), sets aside those that were asked for too often (`half_discard`), appends the
+known to be finished (`half_removed`), sets aside those it has asked about too often (`half_discard`), appends the
 others again and asks about the copy (`half_renew_and_check`), and ends at the first that is too young or newer than
 the round itself. The steps are those of spec/transaction_check_back, one method each; `run` is the loop that takes
 whichever is enabled. What is repaired here:
@@ -37,18 +37,18 @@ OPS_AT_ONCE: Final = 32
 """Op messages read by one pull: TransactionalMessageServiceImpl, 4.9.8."""
 
 ROUND_MS_MAX: Final = 60_000
-"""A round that takes longer ends where it is."""
+"""A round that takes longer than this stops where it is."""
 
 OLD_MAX: Final = 10_000
-"""Messages of which it is remembered that their immunity is over; only the trace needs it."""
+"""How many messages we remember as no longer immune; only the trace needs this."""
 
 CHECK_TIMES_MAX: Final = 10_000
-"""No count of checks is read above this; a damaged property must not become a long number."""
+"""Check counts are capped here, so that a damaged property cannot become a huge number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the next round begins, and the end of the log that justified it."""
+    """Where the next round starts, and the end of the log that justified it."""
 
     half: QueueOffset
     op: QueueOffset
@@ -60,17 +60,17 @@ class Round:
     """A running round."""
 
     half: QueueOffset
-    """The half message that it has come to."""
+    """The half message the round has reached."""
     started_at: PhysicalOffset
-    """The end of the log when it began: what lies behind is for the next round."""
+    """The end of the log when the round started; anything after it is left to the next round."""
     started_ms: TimestampMs
     first_half: QueueOffset
     first_op: QueueOffset
     next_op: QueueOffset
     remove: dict[QueueOffset, QueueOffset] = field(default_factory=dict)
-    """Half offsets with an op message that was read: half offset -> op offset."""
+    """Half messages whose op message has been read: half offset -> op offset."""
     done: frozenset[QueueOffset] = frozenset()
-    """Op messages that are of no further use."""
+    """Op messages that are no longer needed."""
     pulled: bool = False
     empty: bool = False
     """The last pull found no op message."""
@@ -83,7 +83,7 @@ class CheckLimits:
 
     check_max: int
     timeout_ms: int
-    """How old a half message must be before it is asked for, unless it says so itself."""
+    """How old a half message must be before we ask about it, unless the message sets its own age."""
 
 
 class CheckRounds:
@@ -98,7 +98,7 @@ class CheckRounds:
         ask: Callable[[HalfMessage], None],
         ensure_topic: Callable[[str, int], Awaitable[bool]],
     ) -> None:
-        """`ask` sends a check-back; `ensure_topic` creates the topic for what is set aside, with so many queues."""
+        """`ask` sends a check-back; `ensure_topic` creates the topic for messages set aside, with that many queues."""
         self._engine = engine
         self._environment = environment
         self._transactions = transactions
@@ -110,7 +110,7 @@ class CheckRounds:
         self._old: dict[int, None] = {}
 
     async def run(self, limits: CheckLimits) -> None:
-        """One round, from beginning to end. An exception ends it early: its progress is not stored."""
+        """Runs one whole round. An exception ends it early, and its progress is not stored."""
         for half_offset in sorted(self._transactions.pending_ops):
             await self._transactions.write_op(half_offset)
         self.round_start()
@@ -181,7 +181,7 @@ class CheckRounds:
         return half.record.queue_offset in self._running.remove or self._transactions.is_finished(half)
 
     def _is_young(self, half: HalfMessage, limits: CheckLimits) -> bool:
-        """Whether it is too early to ask. A message that asks for immunity counts from when it was first stored."""
+        """Whether it is too early to ask. The age of a message with immunity counts from when it was first stored."""
         seconds = half.properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS, "")
         wait_ms = int(seconds) * 1000 if seconds.isascii() and seconds.isdigit() and len(seconds) < 9 else -1
         first_ms = half.record.store_timestamp_ms
@@ -191,7 +191,7 @@ class CheckRounds:
         return self._environment.now_ms() - first_ms < (limits.timeout_ms if wait_ms < 0 else wait_ms)
 
     def _immunity_over(self, half: HalfMessage) -> None:
-        """Records once that a message became old enough: the clock's step, noticed here."""
+        """Records, once, that a message is now old enough: the clock's step, noticed here."""
         if half.fingerprint not in self._old:
             self._old[half.fingerprint] = None
             if len(self._old) > OLD_MAX:
@@ -205,7 +205,7 @@ class CheckRounds:
         return self._record(TRANS_HALF_TOPIC, QueueOffset(int(text)))
 
     def _in_range(self, topic: str, offset: QueueOffset) -> QueueOffset:
-        """Progress inside of its queue: below it lie messages that are gone, beyond it what a log has lost."""
+        """Clamps progress to its queue: messages below are gone, and messages beyond were lost with the log's tail."""
         store = self._engine.store
         return min(max(offset, store.min_offset(topic, 0)), store.max_offset(topic, 0))
 
@@ -222,7 +222,7 @@ class CheckRounds:
     # --- PullOps -----------------------------------------------------------------------------------------------------
 
     def pull_ops(self) -> None:
-        """Reads the next op messages. Those of half messages before this round are done."""
+        """Reads the next op messages. Those for half messages before this round are done."""
         before = self._running
         units = self._engine.store.units(TRANS_OP_HALF_TOPIC, 0, before.next_op, OPS_AT_ONCE)
         remove, done, last_at = dict(before.remove), set(before.done), before.last_op_at
@@ -249,7 +249,7 @@ class CheckRounds:
         self._emit("PullOps", before.next_op, end)
 
     def _halves_of(self, physical_offset: PhysicalOffset) -> list[QueueOffset]:
-        """The half offsets that an op message names: one, or several with commas (5.x). Others name none."""
+        """The half offsets an op message names: one, or several separated by commas (5.x). Anything else names none."""
         data = self._engine.store.message_at(physical_offset)
         if data is None:
             return []
@@ -275,7 +275,7 @@ class CheckRounds:
     # --- HalfDiscard -------------------------------------------------------------------------------------------------
 
     async def half_discard(self, half: HalfMessage) -> None:
-        """Sets a half message aside in a topic of its own, where an administrator finds it."""
+        """Moves a half message to a topic of its own, where an administrator can find it."""
         if not await self._ensure_topic(TRANS_CHECK_MAX_TIME_TOPIC, 1):
             self._give_up()
             return
@@ -326,7 +326,7 @@ class CheckRounds:
         return result
 
     def _give_up(self) -> None:
-        """The store takes nothing: what was done counts, if anything was."""
+        """The store is refusing writes: keep whatever progress was made."""
         if self._running.half > self._running.first_half:
             self.round_finish()
         else:
@@ -339,7 +339,7 @@ class CheckRounds:
     # --- RoundFinish, RoundAbort -------------------------------------------------------------------------------------
 
     def round_finish(self) -> None:
-        """Stores the progress: the op progress passes only op messages that are done, without a gap."""
+        """Stores the progress. Op progress advances only over an unbroken run of finished op messages."""
         before = self._running
         op = before.first_op
         while op in before.done:
@@ -373,7 +373,7 @@ class CheckRounds:
 
 
 def check_times(properties: dict[str, str]) -> int:
-    """How often a half message was asked for, by its own account."""
+    """How often a half message has been checked, according to its own property."""
     text = properties.get(names.TRANSACTION_CHECK_TIMES, "0")
     return min(int(text), CHECK_TIMES_MAX) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 

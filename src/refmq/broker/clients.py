@@ -70,7 +70,7 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClientTable:
-    """Everybody who sends heartbeats. Memory only: a restarted broker learns it anew."""
+    """Every client that sends heartbeats. Memory only: a restarted broker learns them again."""
 
     consumers: HashTrieMap[str, ConsumerGroup] = field(default_factory=HashTrieMap)
     producers: HashTrieMap[str, HashTrieMap[ConnectionId, Member]] = field(default_factory=HashTrieMap)
@@ -86,7 +86,7 @@ class ClientTable:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """A consumer group whose members or topics changed or may have; `emptied` when nobody is left in it."""
+    """A consumer group whose members or topics changed, or may have; `emptied` when no member is left."""
 
     group: str
     emptied: bool = False
@@ -100,7 +100,7 @@ class ClientStep:
     changed: tuple[Changed, ...] = ()
     events: tuple[Event, ...] = ()
     expired: tuple[ConnectionId, ...] = ()
-    """Connections whose heartbeats stopped and that are to be closed."""
+    """Connections to close, because their heartbeats stopped."""
 
 
 # Heartbeat ---------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def heartbeat(table: ClientTable, data: ConsumerData, member: Member, now_ms: Ti
 def _update_subscriptions(
     before: HashTrieMap[str, SubscriptionData], data: ConsumerData
 ) -> tuple[HashTrieMap[str, SubscriptionData], bool]:
-    """The topics of the heartbeat, and whether a topic came or went. A newer version alone is no change."""
+    """The heartbeat's topics, and whether one was added or removed. A newer version alone is not a change."""
     changed = False
     after = before
     for subscription in data.subscription_data_set:
@@ -184,9 +184,9 @@ def leave_enabled(table: ClientTable, group: str, connection: ConnectionId) -> b
 
 
 def leave(table: ClientTable, group: str, connection: ConnectionId) -> ClientStep:
-    """A consumer unregisters from a group. The others look again even when it was no member: it may have been one.
+    """A consumer unregisters from a group. Members are notified even if it was not one of them: it may have been.
 
-    A client whose connection broke says good-bye on a new one, and 4.9.8 tells the members then as well.
+    A client whose connection broke unregisters on a new one, and 4.9.8 notifies the members then too.
     """
     # Enabled
     if not leave_enabled(table, group, connection):
@@ -223,7 +223,7 @@ def leave_producer(table: ClientTable, group: str, connection: ConnectionId) -> 
 
 
 def remove_member(table: ClientTable, connection: ConnectionId) -> ClientStep:
-    """A connection is gone: it leaves every group that it was in."""
+    """A connection closed: it leaves every group it was in."""
     changed: list[Changed] = []
     events: list[Event] = []
     for group in sorted(table.consumer_groups_of.get(connection) or ()):
@@ -237,7 +237,7 @@ def remove_member(table: ClientTable, connection: ConnectionId) -> ClientStep:
 
 
 def scan_members(table: ClientTable, now_ms: TimestampMs) -> ClientStep:
-    """Removes the connections from which no heartbeat came for too long; they are to be closed."""
+    """Removes connections whose last heartbeat is too old, and lists them for closing."""
     last_seen: dict[ConnectionId, TimestampMs] = {}
     every = [g.members for g in table.consumers.values()] + list(table.producers.values())
     for members in every:

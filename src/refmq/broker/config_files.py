@@ -7,8 +7,8 @@
     consumerFilter.json     registered SQL92 expressions               every 10 s and at the end
     delayOffset.json        how far each delay level is delivered      every 10 s and at the end
 
-Each file has its previous content beside it (`.bak`). A file that is missing or empty, or that makes no sense, is
-replaced by that; when both make no sense the broker does not start, because an empty table would hide messages.
+Each file has a backup with its previous content (`.bak`), used when the file is missing, empty or unreadable. If both
+are unreadable the broker does not start, because an empty table would hide messages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ReadFile = Callable[[str], tuple[bytes | None, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class StoredTables:
-    """The tables in the files; None for a file that is not there."""
+    """The tables in the files; None for a missing file."""
 
     topics: TopicConfigSerializeWrapper | None = None
     groups: SubscriptionGroupWrapper | None = None
@@ -62,7 +62,7 @@ class StoredTables:
 
 
 def read_tables(read: ReadFile) -> StoredTables:
-    """Everything that is stored. `DiskFailed` names the file that makes no sense."""
+    """Reads every table. `DiskFailed` names the file that cannot be read."""
     notes: list[str] = []
     return StoredTables(
         topics=_read_table(read, TOPICS_FILE, TopicConfigSerializeWrapper, notes),
@@ -85,17 +85,17 @@ def _read_table(read: ReadFile, name: str, body: type[BodyT], notes: list[str]) 
             mistake = mistake or error
             continue
         if mistake is not None:
-            notes.append(f"{name} makes no sense ({mistake}), its backup is used")
+            notes.append(f"{name} is not readable ({mistake}), using its backup")
         return table
     if mistake is not None:
-        raise DiskFailed(name, "make sense of", str(mistake))
+        raise DiskFailed(name, "parse", str(mistake))
     return None
 
 
 def start_state(
     config: BrokerConfig, stored: StoredTables, locks: QueueLocks, now_ms: TimestampMs, log_end: PhysicalOffset
 ) -> BrokerState:
-    """The state of a broker that starts."""
+    """The initial state of a broker."""
     bloom = BloomFilter.for_groups(config.max_error_rate_of_bloom_filter, config.expect_consumer_num_use_filter)
     return BrokerState(
         config=config,

@@ -65,13 +65,13 @@ class Broker:
         self.meter = RateMeter()
         self.transactions = Transactions(engine, environment, store_host)
         self.check_turn = 0
-        """Which producer of a group is asked next."""
+        """The producer of each group to ask next."""
         self.delay = DelayService(engine, environment, DelayLevels.parse(store_config.delay_levels), delay_offsets)
         self.started_ms = environment.now_ms()
         self.config_version = DataVersion(timestamp=self.started_ms, counter=0)
 
     def run(self, control: ControlPlane, offsets: OffsetTable) -> None:
-        """The engine serves from now on, and hands over to `control`."""
+        """Starts the engine, which hands over to `control`."""
         self._saved_offsets = offsets
         self._is_running = True
         self.engine.run(control, self.snapshot(), offsets)
@@ -82,13 +82,13 @@ class Broker:
 
     @state.setter
     def state(self, state: BrokerState) -> None:
-        """The plane learns of every change, before anybody else does."""
+        """Installs a change; the plane sees it before anyone else."""
         self._state = state
         if self._is_running:
             self.engine.install(self.snapshot())
 
     def snapshot(self) -> Snapshot:
-        """What the plane may rely on now: topics only once they are durable."""
+        """What the plane may rely on now. A topic is included only once it is durable."""
         state, opens_ms = self._state, self.config.start_accept_send_request_time_stamp
         return Snapshot(
             config=state.config,
@@ -110,7 +110,7 @@ class Broker:
         return self.store_config.is_slave
 
     async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
-        """Takes a configuration that was changed over the wire, and makes the change durable."""
+        """Applies a configuration change that came over the wire, and makes it durable."""
         before, self.state = self.config, replace(self.state, config=config)
         self.config_version = topics.next_version(self.config_version, self.environment.now_ms())
         await self.environment.save_settings(given)
@@ -123,8 +123,7 @@ class Broker:
     async def change_topics(self, table: TopicTable, incremental: str | None = None) -> None:
         """Takes a new topic table, makes it durable and tells the nameservers.
 
-        Awaited before anybody is told that a message went to a new topic: a topic that a crash forgets would hide
-        its messages.
+        Awaited before a send to a new topic is acknowledged: a topic lost in a crash would hide its messages.
         """
         if table is self.state.topics:
             await self.topics_saved()
@@ -144,13 +143,13 @@ class Broker:
             self.engine.install(self.snapshot())
 
     async def topics_saved(self) -> None:
-        """Waits until the topics that are known are durable: another send may have created one a moment ago, or a
+        """Waits until every known topic is durable: another send may have just created one, or a
         save may have failed since."""
         if self._saved_topics is not self.state.topics:
             await self.save_topics()
 
     async def create_topic_on_send(self, creation: SendCreation) -> bool:
-        """Whether the topic of a send exists, after an attempt to create it."""
+        """Creates the topic of a send if needed; returns whether it exists."""
         table = topics.create_on_send(self.state.topics, self.config, creation, self.environment.now_ms())
         if table is None:
             return False
@@ -158,7 +157,7 @@ class Broker:
         return True
 
     async def ensure_topic(self, name: str, queues: int, sys_flag: int = 0) -> bool:
-        """Whether a topic that the broker itself needs exists, after an attempt to create it."""
+        """Creates a topic the broker itself needs, if it is missing; returns whether it exists."""
         table = topics.ensure_topic(self.state.topics, name, queues, sys_flag, self.environment.now_ms())
         if table is None:
             return False
@@ -168,7 +167,7 @@ class Broker:
     # --- groups --------------------------------------------------------------------------------------------------
 
     def group(self, name: str) -> SubscriptionGroupConfig | None:
-        """A group's settings; the group comes to be when that is allowed."""
+        """A group's settings; creates the group if that is allowed."""
         table = groups.ensure_group(self.state.groups, self.config, name, self.environment.now_ms())
         if table is None:
             return None
@@ -186,8 +185,8 @@ class Broker:
         self.engine.commit_offset(group, topic, queue_id, offset)
 
     async def save_offsets(self) -> None:
-        """Writes the offsets down. A trace speaks of it only when they are still the same afterwards: then it may say
-        that everything committed so far is durable."""
+        """Saves the offsets. A trace records this only if they have not changed meanwhile: only then is everything
+        committed so far durable."""
         saved = self.engine.offsets
         await self.environment.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
         if self.engine.offsets is saved and saved is not self._saved_offsets:
@@ -200,14 +199,14 @@ class Broker:
     # --- statistics ------------------------------------------------------------------------------------------------
 
     def counted(self) -> StatsTable:
-        """The statistics with all that the plane has counted so far."""
+        """The statistics, including everything the plane has counted so far."""
         self.stats.take(self.config.broker_cluster_name, self.engine.take_counts())
         return self.stats
 
     # --- clients -------------------------------------------------------------------------------------------------
 
     def apply_clients(self, step: ClientStep, *, notify: bool = True) -> None:
-        """Takes a step of the client table: tells members, buries the filters of emptied groups, closes the silent."""
+        """Applies a client-table step: notifies members, retires emptied groups' filters, closes silent connections."""
         self.state = replace(self.state, clients=step.table)
         for event in step.events:
             self.environment.emit(event)
@@ -230,7 +229,7 @@ class Broker:
             self.notify_members(change.group)
 
     def notify_members(self, group: str) -> None:
-        """Tells every member of a group that the group changed, one-way: it may be lost, and clients look anyway."""
+        """Notifies every member that its group changed. One-way: it may be lost, and clients also check on a timer."""
         consumer = self.state.clients.consumers.get(group)
         header = encode_header(NotifyConsumerIdsChangedRequest(consumer_group=group))
         for member in () if consumer is None else consumer.ordered_members():

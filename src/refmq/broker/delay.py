@@ -1,9 +1,9 @@
-"""Delivery of delayed messages: each level is a queue of messages in the order of their time, and a cursor.
+"""Delivery of delayed messages: each level is a queue ordered by due time, and a cursor.
 
 A message whose time has come is stored again, under its real topic and queue, and the cursor passes it. Two things
-must never happen: a message delivered early, and a message passed without having been delivered. Therefore
+must never happen: a message delivered early, and a message skipped. Therefore
 
-- a cursor outside of its queue is moved to the nearest end (a file that was copied, a log that lost its tail);
+- a cursor outside its queue is moved to the nearest end (a copied file, a log that lost its tail);
 - what is written to delayOffset.json is the cursor only as far as the delivered copies are durable: a power loss that
   takes a copy back must find the cursor before it. (Upstream writes the cursor as it is.)
 
@@ -31,12 +31,12 @@ DELIVER_AT_ONCE: Final = 64
 """Messages delivered before others have their turn."""
 
 RETRY_MS: Final = 100
-"""How long a message waits that the store did not take."""
+"""How long to wait before retrying a message the store refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A copy that was stored: the cursor behind its original may be written when the copy is durable."""
+    """A stored copy: the cursor past its original may be written once the copy is durable."""
 
     level: int
     cursor: QueueOffset
@@ -45,7 +45,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a turn of the service found: when the next message is due, or None while no message waits."""
+    """What one turn found: when the next message is due, or None if none is waiting."""
 
     next_due_ms: TimestampMs | None
     delivered: int = 0
@@ -69,13 +69,13 @@ class DelayService:
         self._backed_off: dict[int, TimestampMs] = {}
 
     def _in_range(self, level: int, cursor: QueueOffset) -> QueueOffset:
-        """A cursor inside of its queue. Below it lie messages that are gone; behind it nothing was ever delivered."""
+        """Clamps a cursor to its queue: messages below it are gone, and nothing beyond it was ever delivered."""
         store = self._engine.store
         low, high = store.min_offset(SCHEDULE_TOPIC, level - 1), store.max_offset(SCHEDULE_TOPIC, level - 1)
         return min(max(cursor, low), high)
 
     def to_file(self) -> DelayOffsets:
-        """What may be written down now: only levels that ever delivered, as upstream."""
+        """The cursors that may be saved now: only of levels that have delivered something, as upstream."""
         flushed_to = self._engine.store.flushed_to
         while self._not_durable and self._not_durable[0].durable_at <= flushed_to:
             done = self._not_durable.popleft()
@@ -94,7 +94,7 @@ class DelayService:
         return Turn(next_due_ms, delivered)
 
     async def _deliver_level(self, level: int, now_ms: TimestampMs) -> tuple[int, TimestampMs | None]:
-        """How many messages of a level were delivered, and when its next one is due."""
+        """Delivers one level; returns how many messages were delivered and when the next is due."""
         until = self._backed_off.get(level)
         if until is not None and now_ms < until:
             return 0, until
@@ -104,7 +104,7 @@ class DelayService:
         end = store.max_offset(SCHEDULE_TOPIC, level - 1)
         units = store.units(SCHEDULE_TOPIC, level - 1, self.cursors[level], DELIVER_AT_ONCE)
         if not units and self.cursors[level] < end:
-            self.cursors[level] = QueueOffset(self.cursors[level] + 1)  # a blank place: its message is gone
+            self.cursors[level] = QueueOffset(self.cursors[level] + 1)  # an empty slot: its message is gone
         for unit in units:
             due_ms = self._due_ms(level, unit, now_ms)
             if due_ms > now_ms:
@@ -115,16 +115,16 @@ class DelayService:
                 return delivered, self._backed_off[level]
             self._pass(level, unit, result)
             delivered += 1
-        # The turn was full or came to the end of a queue file: more may be due at once.
+        # The turn was full or reached the end of a queue file: more may already be due.
         return delivered, now_ms if self.cursors[level] < end else None
 
     def _due_ms(self, level: int, unit: QueueUnit, now_ms: TimestampMs) -> TimestampMs:
-        """When a message is due. A time further away than the level waits is a clock that was set back: it is due."""
+        """When a message is due. A time further off than the level's delay means a clock set back: due now."""
         return TimestampMs(unit.tags_code if unit.tags_code <= now_ms + self._levels.delay_ms(level) else now_ms)
 
     def _pass(self, level: int, unit: QueueUnit, result: PutResult | None) -> None:
         cursor = QueueOffset(unit.queue_offset + 1)
-        assert cursor > self.cursors[level], "a cursor only moves on"
+        assert cursor > self.cursors[level], "a cursor only moves forward"
         self.cursors[level] = cursor
         durable_at = self._engine.store.log_max if result is None else result.durable_at
         self._not_durable.append(Delivered(level, cursor, durable_at))
@@ -141,9 +141,9 @@ class DelayService:
 
 
 def real_message(record: Record) -> MessageToStore | None:
-    """The message that waited in a record of the delay topic, as it is stored when its time has come.
+    """The message held in a record of the delay topic, as it is stored when it is due.
 
-    Its properties stay as they are, DELAY included: that it is not delayed again is decided by `delay_level` 0.
+    Its properties are unchanged, DELAY included; `delay_level` 0 keeps it from being delayed again.
     """
     properties = decode_properties(record.properties)
     topic, queue_text = properties.get(names.REAL_TOPIC), properties.get(names.REAL_QUEUE_ID, "")

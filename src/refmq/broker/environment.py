@@ -1,4 +1,4 @@
-"""What a broker needs from outside beside its engine: time, chance, files, nameservers and peers.
+"""What a broker needs from outside besides its engine: time, randomness, files, nameservers and peers.
 
 The broker itself is pure. A shell gives it these on real sockets and files; the simulated world gives it others.
 """
@@ -14,12 +14,12 @@ from refmq.plane.engine import Peer
 
 
 class Environment(Protocol):
-    """Time, chance, files and neighbours."""
+    """Time, randomness, files and neighbours."""
 
     def now_ms(self) -> TimestampMs: ...
 
     def local_time(self, at_ms: TimestampMs) -> str:
-        """A time as people at the broker's place read it: `yyyy-MM-dd HH:mm:ss,SSS`."""
+        """A time in the broker's local time zone: `yyyy-MM-dd HH:mm:ss,SSS`."""
         ...
 
     def random_below(self, bound: int) -> int:
@@ -35,11 +35,11 @@ class Environment(Protocol):
         ...
 
     async def save_settings(self, given: Mapping[str, str]) -> None:
-        """Keeps settings that were changed over the wire, for the next start."""
+        """Saves settings changed over the wire, for the next start."""
         ...
 
     def disk_capacity(self) -> tuple[int, int]:
-        """All and free bytes of the store's disk."""
+        """Total and free bytes of the store's disk."""
         ...
 
     async def register(self, topic: str | None = None) -> None:
@@ -47,7 +47,7 @@ class Environment(Protocol):
         ...
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Runs something beside the requests; an error in it is reported, and ends at the latest with the broker."""
+        """Runs a background task, no longer than the broker lives; an error in it is reported."""
         ...
 
     def connection(self, number: int) -> Peer | None:

@@ -1,4 +1,4 @@
-"""The consumer groups of a broker: their settings, and how a group comes to be when somebody uses it."""
+"""The consumer groups of a broker: their settings, and how first use creates one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GroupTable:
 
 
 def start_groups(stored: SubscriptionGroupWrapper | None, now_ms: TimestampMs) -> GroupTable:
-    """The table of a broker that starts: what is built in, overlaid with what its file says."""
+    """The table at startup: the built-in groups, overlaid with those in the file."""
     stored_groups: Mapping[str, SubscriptionGroupConfig] = {} if stored is None else stored.subscription_group_table
     built_in = {name: SubscriptionGroupConfig(group_name=name) for name in BUILT_IN_GROUPS}
     return GroupTable(
@@ -70,7 +70,7 @@ def delete_group(table: GroupTable, name: str, now_ms: TimestampMs) -> GroupTabl
 
 
 def ensure_group(table: GroupTable, config: BrokerConfig, name: str, now_ms: TimestampMs) -> GroupTable | None:
-    """The table with a group that somebody uses; None when groups are not created on the way."""
+    """The table including a group in use; None if groups are not created automatically."""
     if name in table.groups:
         return table
     creatable = config.auto_create_subscription_group or name.startswith(SYSTEM_GROUP_PREFIX)

@@ -1,7 +1,7 @@
-"""What the plane hands over: requests that are not its own, and those that need something first.
+"""Requests the plane hands over: those it does not serve, and those that need something first.
 
-A request that needs a topic or a group goes back to the plane when it is there (`again`), and is checked anew. When it
-cannot be had, the need itself says how to refuse.
+A request that needs a topic or a group returns to the plane once that exists (`again`), and is checked again. If it
+cannot be created, the need itself says how to refuse.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from refmq.plane.needs import Need, NeedsGroup, NeedsOwnTopic, NeedsTopic
 
 
 class HandedOver:
-    """The `ControlPlane` that a broker is to its engine."""
+    """The broker as its engine's `ControlPlane`."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -45,7 +45,7 @@ class HandedOver:
 
 
 async def meet_topic(broker: Broker, need: NeedsTopic | NeedsOwnTopic) -> bool:
-    """Whether the topic is there and durable, after an attempt to create it."""
+    """Creates the topic if needed; returns whether it exists and is durable."""
     match need:
         case NeedsTopic():
             return await broker.create_topic_on_send(need.creation)

@@ -1,4 +1,4 @@
-"""A stored message that is stored once more: under another topic, with other properties, with its count raised."""
+"""Storing a stored message again: under another topic, with other properties, with a higher retry count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from refmq.store.values import MessageToStore, PutResult
 
 
 def copy_of(record: Record) -> MessageToStore:
-    """Everything that the sender said, ready for `dataclasses.replace`; the store gives it a new place and time."""
+    """Everything the sender set, ready for `dataclasses.replace`; the store assigns a new position and time."""
     return MessageToStore(
         topic=record.topic,
         queue_id=record.queue_id,
@@ -27,7 +27,7 @@ def copy_of(record: Record) -> MessageToStore:
 
 
 async def put_copy(engine: HotPath, copy: MessageToStore, properties: dict[str, str]) -> PutResult:
-    """Stores a copy with these properties, and does what they ask for: delay it, wait for the flush."""
+    """Stores a copy with these properties, and acts on them: delays it, waits for the flush."""
     level = delay_level(copy.sys_flag, properties)
     message = replace(copy, properties=join_properties(properties).encode(), delay_level=level)
     return await engine.put(message, wait_durable=waits_for_flush(properties))

@@ -1,10 +1,10 @@
 """Queue locks: a broker lends each queue to one client at a time, so that it is consumed in order.
 
 The steps are the actions `LockQueue`, `UnlockQueue` and `LoanExpire` of spec/rebalance. A loan lasts
-`LOAN_MS` after it was last prolonged; a client relies on an answer for only `TRUST_MS`, so that a loan never
+`LOAN_MS` after it was last renewed; a client trusts an answer for only `TRUST_MS`, so that a loan never
 ends while its holder still trusts it. Loans live in memory: a restarted broker has forgotten them.
 
-RocketMQ lends again at once after a restart, while the old holder may still trust its lock: two clients then
+RocketMQ lends again right after a restart, while the old holder may still trust its lock: two clients then
 consume one queue (`OneOwnerPerQueue` is violated). Here a restarted broker lends a queue to nobody before
 `lend_from_ms`, the moment when the last trust that its predecessor can have given has run out.
 """
@@ -24,7 +24,7 @@ LOAN_MS: Final = 60_000
 """How long the broker lends without hearing from the holder: RebalanceLockManager, 4.9.8."""
 
 TRUST_MS: Final = 30_000
-"""How long a client relies on an answer: ProcessQueue, 4.9.8."""
+"""How long a client trusts an answer: ProcessQueue, 4.9.8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class QueueLocks:
 
 @dataclass(frozen=True, slots=True)
 class LockAnswer:
-    """The state after a batch of queues, those that the client holds now, and one event for each change."""
+    """The new state, the queues of the batch that the client now holds, and one event for each change."""
 
     state: QueueLocks
     held: tuple[MessageQueue, ...]
@@ -51,7 +51,7 @@ class LockAnswer:
 
 
 def restart_broker(last_alive_ms: TimestampMs | None) -> QueueLocks:
-    """The locks of a broker that starts. `last_alive_ms` is when its predecessor last can have lent a queue."""
+    """The locks at startup. `last_alive_ms` is the last moment the predecessor can have lent a queue."""
     return QueueLocks(TimestampMs(0) if last_alive_ms is None else TimestampMs(last_alive_ms + TRUST_MS + 1))
 
 
@@ -79,9 +79,9 @@ def lock_queue_enabled(
 def lock_queue(
     state: QueueLocks, group: str, queues: Iterable[MessageQueue], client: ClientId, now_ms: TimestampMs
 ) -> LockAnswer:
-    """Lends each queue that is free to the client, and prolongs what it holds already.
+    """Lends the client each free queue, and renews the loans it already has.
 
-    A loan that became too old and goes to another client ends with an event of its own, `LoanExpire`: the
+    An expired loan that passes to another client ends with an event of its own, `LoanExpire`: the
     specification takes two actions where the answer to the client is one.
     """
     held: list[MessageQueue] = []
@@ -114,7 +114,7 @@ def unlock_queue_enabled(state: QueueLocks, group: str, queue: MessageQueue, cli
 def unlock_queue(
     state: QueueLocks, group: str, queues: Iterable[MessageQueue], client: ClientId, now_ms: TimestampMs
 ) -> LockAnswer:
-    """Takes back what the client holds; what it does not hold is left alone, as upstream does."""
+    """Takes back the queues the client holds; others are left alone, as upstream does."""
     events: list[Event] = []
     loans = state.loans
     for queue in queues:

@@ -1,7 +1,7 @@
 """The SQL92 expressions that consumer groups have registered: what consumerFilter.json holds.
 
-Heartbeats register them; a pull asks for the compiled one. An entry whose group is gone, or no longer subscribes
-the topic, is dead: it stays for a day, so that a consumer that comes back finds the bitmaps of the meantime.
+Heartbeats register them; a pull uses the compiled one. An entry is dead once its group is gone or no longer subscribes
+to the topic. It stays for a day, so that a returning consumer finds the bitmaps written while it was away.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ ENTRIES_MAX: Final = 100_000
 """Registered expressions kept; a heartbeat with one more is served without it (its pulls answer 27)."""
 
 RELOADED_DEAD_MS: Final = 30_000
-"""After a restart every entry counts as dead since so long, until a heartbeat revives it. As upstream."""
+"""After a restart every entry counts as dead for this long already, until a heartbeat revives it. As upstream."""
 
 
 def compile_filter(
     registry: FilterRegistry, group: str, subscription: SubscriptionData, now_ms: TimestampMs, log_end: PhysicalOffset
 ) -> FilterData | None:
-    """The filter of a subscription, or None when its expression or its type is not one that we know."""
+    """The filter of a subscription, or None if we cannot compile its expression or do not know its type."""
     if subscription.expression_type != EXPRESSION_SQL92:
         return None
     try:
@@ -54,7 +54,7 @@ def register(
     now_ms: TimestampMs,
     log_end: PhysicalOffset,
 ) -> FilterRegistry:
-    """The registry after a heartbeat of a group: its expressions are the live ones, all others of it are dead."""
+    """The registry after a group's heartbeat: the expressions in it are live, the group's others are dead."""
     wanted = {s.topic: s for s in subscriptions if not is_tag_expression(s.expression_type) and s.sub_string}
     for topic in sorted(wanted):
         registry = _register_one(registry, group, wanted[topic], now_ms, log_end)
@@ -93,7 +93,7 @@ def _bury(registry: FilterRegistry, entry: FilterData, now_ms: TimestampMs) -> F
 
 
 def bury_group(registry: FilterRegistry, group: str, now_ms: TimestampMs) -> FilterRegistry:
-    """The last member of a group is gone: its expressions are dead."""
+    """The last member of a group has left: its expressions are dead."""
     for entry in registry.of_group(group):
         registry = _bury(registry, entry, now_ms)
     return registry
@@ -120,7 +120,7 @@ class BloomFilterData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredFilter:
-    """One entry of the file. `dead` is written for people and not read."""
+    """One entry of the file. `dead` is for human readers; we never read it."""
 
     topic: str
     consumer_group: str
@@ -166,9 +166,9 @@ def to_file(registry: FilterRegistry) -> FilterFile:
 def from_file(
     stored: FilterFile | None, bloom: BloomFilter, now_ms: TimestampMs, log_end: PhysicalOffset
 ) -> FilterRegistry:
-    """The registry of a broker that starts. Bitmaps of another shape make the whole file useless.
+    """The registry at startup. A file with bitmaps of another shape is ignored as a whole.
 
-    Bitmaps from before the start are not asked: nobody knows whether the file has the last expressions of before.
+    Bitmaps from before the start are not used: the file may not hold the latest expressions from then.
     """
     empty = FilterRegistry(bloom)
     every = [] if stored is None else [f for t in stored.by_topic.values() for f in t.group_filter_data.values()]

@@ -1,7 +1,7 @@
-"""What a broker says about itself: the table of 28 GET_BROKER_RUNTIME_INFO.
+"""What a broker reports about itself: the table of 28 GET_BROKER_RUNTIME_INFO.
 
-`mqadmin clusterList` and `brokerStatus` read it; all values are text. What only threads and mapped files have is 0:
-nothing waits for the lock of the log here, and nothing is dispatched through a buffer.
+`mqadmin clusterList` and `brokerStatus` read it; all values are text. Figures about threads and mapped files are 0:
+nothing here waits for the log's lock, and nothing is dispatched through a buffer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from refmq.protocol.names import SCHEDULE_TOPIC
 from refmq.protocol.versions import V4_9_8, version_name
 
 QUERY_QUEUE_CAPACITY: Final = 20_000
-"""What upstream shows for a queue that is not there."""
+"""What upstream shows for a missing queue."""
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 

@@ -1,7 +1,7 @@
 """The keys of broker.conf: upstream's names for our settings, and which may be changed while the broker runs.
 
-A key belongs to the broker (`BrokerConfig`), to the store (`StoreConfig`), or to a part of upstream that is done
-differently here (threads, buffers: accepted, no effect) or that is not there yet (named as such). Unknown keys are
+A key belongs to the broker (`BrokerConfig`), to the store (`StoreConfig`), or to a part of upstream that works
+differently here (threads, buffers: accepted, no effect) or does not exist yet (reported as such). Unknown keys are
 reported with the nearest known one.
 """
 
@@ -65,7 +65,7 @@ def _hours(text: str) -> tuple[int, ...]:
 
 
 def _delay_levels(text: str) -> str:
-    DelayLevels.parse(text)  # says itself what is wrong
+    DelayLevels.parse(text)  # its error says what is wrong
     return text.strip()
 
 
@@ -119,7 +119,7 @@ STORE_KEYS: Final = {
 }
 
 PLACE_KEYS: Final = frozenset({"storePathRootDir", "storePathCommitLog", "rocketmqHome", "brokerConfigPath"})
-"""Where things are: the process reads them, nobody may change them over the wire."""
+"""Paths and addresses: read by the process, never changed over the wire."""
 
 TLS_DEFAULTS: Final = {
     "tls.server.mode": "permissive",
@@ -128,7 +128,7 @@ TLS_DEFAULTS: Final = {
     "tls.server.keyPassword": "",
     "tls.server.trustCertPath": "",
 }
-"""TLS on the same port (upstream: in tls.properties). The process reads them, nobody may change them over the wire."""
+"""TLS on the same port (upstream: in tls.properties). Read by the process, never changed over the wire."""
 
 LATER: Final = {
     "brokerRole": "replication",
@@ -150,7 +150,7 @@ LATER: Final = {
     "enableControllerMode": "controller mode of 5.x",
     "controllerAddr": "controller mode of 5.x",
 }
-"""Keys of features that are not there yet, with the feature."""
+"""Keys of features that do not exist yet, with the feature."""
 
 NO_EFFECT: Final = frozenset(
     {
@@ -173,7 +173,7 @@ NO_EFFECT: Final = frozenset(
         "redeleteHangedFileInterval", "duplicationEnable", "messageIndexSafe",
     }
 )  # fmt: skip
-"""Keys that size Java's threads and buffers, or choose between ways that are one way here."""
+"""Keys that size Java's threads and buffers, or choose between variants of which there is only one here."""
 
 BOUNDS: Final = {
     "listenPort": (0, 65535),
@@ -187,7 +187,7 @@ BOUNDS: Final = {
     "expectConsumerNumUseFilter": (1, 10_000),
     "maxErrorRateOfBloomFilter": (1, 99),
 }
-"""What a number may be, where it is not just 0 or more: a timer of 0 would never rest."""
+"""The range of each number that may not be just 0 or more: a timer of 0 would never rest."""
 
 CHANGEABLE: Final = frozenset(
     {
@@ -213,7 +213,7 @@ def known_keys() -> frozenset[str]:
 
 
 def unknown_key(name: str) -> str:
-    """The sentence about a key that nobody knows."""
+    """The sentence that reports an unknown key."""
     names = {candidate.lower(): candidate for candidate in known_keys()}
     close = difflib.get_close_matches(name.lower(), names, n=1)
     return f"unknown key {name!r}" + (f" (did you mean {names[close[0]]!r}?)" if close else "")
@@ -222,7 +222,7 @@ def unknown_key(name: str) -> str:
 def apply_settings(
     broker: BrokerConfig, store: StoreConfig, given: Mapping[str, str]
 ) -> tuple[BrokerConfig, StoreConfig, tuple[str, ...]]:
-    """The two configurations with what a file says, and a sentence for each key that does nothing.
+    """The two configurations with the settings of a file applied, and a sentence for each key that has no effect.
 
     `UsageError` for a value that cannot be right.
     """
@@ -306,7 +306,7 @@ def _checked(name: str, text: str, read: Callable[[str], Any]) -> Any:
 
 
 SHOWN_AS_THEY_ARE: Final = {"brokerRole": "ASYNC_MASTER", "filterServerNums": "0", "useTLS": "false"}
-"""Keys that cannot be set here, with what is true of every broker: mqadmin's exportConfigs fails without them."""
+"""Keys that cannot be set here, with their fixed values: mqadmin's exportConfigs fails without them."""
 
 
 def shown_settings(broker: BrokerConfig, store: StoreConfig) -> dict[str, str]:
@@ -318,7 +318,7 @@ def shown_settings(broker: BrokerConfig, store: StoreConfig) -> dict[str, str]:
 
 
 def change_over_the_wire(broker: BrokerConfig, given: Mapping[str, str]) -> BrokerConfig:
-    """The configuration after a remote change. `UsageError` names the first key that may not be changed so."""
+    """The configuration after a remote change. `UsageError` names the first key that may not be changed this way."""
     for name in given:
         if name not in CHANGEABLE:
             known = name in known_keys()

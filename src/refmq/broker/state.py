@@ -1,8 +1,8 @@
 """Everything the control plane knows, as one value.
 
-The hot path works on a snapshot of it (`refmq.plane.snapshot`), which is installed on every change. The tables are
-persistent maps, so a change costs what it touches, whatever the number of topics and queues. Committed offsets are the
-plane's own.
+The hot path works on a snapshot of it (`refmq.plane.snapshot`), installed on every change. The tables are persistent
+maps, so the cost of a change does not grow with the number of topics and queues. Committed offsets belong to the
+plane.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Counters of a broker, and what they were a minute, an hour and a day ago: what 315 VIEW_BROKER_STATS_DATA tells.
+"""Counters of a broker, now and a minute, an hour and a day ago: what 315 VIEW_BROKER_STATS_DATA returns.
 
 Every counter is sampled: each 10 s for the last minute, each 10 min for the last hour, each hour for the last day. A
-figure over a time is the difference of its newest and its oldest sample. (StatsItem, 4.9.8.)
+figure over a window is the difference between its newest and its oldest sample. (StatsItem, 4.9.8.)
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from refmq.model.ids import TimestampMs
 from refmq.plane.counts import Counts
 
 COUNTERS_MAX: Final = 100_000
-"""Counters kept; further names are not counted, so that random topics cannot fill the memory."""
+"""The most counters kept; further names are not counted, so that random topics cannot fill the memory."""
 
 
 class Stat(StrEnum):
-    """What is counted; the key behind each is named in its comment."""
+    """What is counted; the comment after each names its key."""
 
     TOPIC_PUT_NUMS = "TOPIC_PUT_NUMS"  # topic
     TOPIC_PUT_SIZE = "TOPIC_PUT_SIZE"  # topic
@@ -34,7 +34,7 @@ class Stat(StrEnum):
 
 
 class Period(StrEnum):
-    """Over which time a figure speaks."""
+    """The window of a figure."""
 
     MINUTE = "minute"
     HOUR = "hour"
@@ -54,7 +54,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A counter over a time."""
+    """A counter over a window."""
 
     sum: int = 0
     tps: float = 0.0
@@ -72,7 +72,7 @@ class Counter:
         }
 
     def add(self, amount: int, calls: int = 1) -> None:
-        assert calls >= 1, "what is counted has happened"
+        assert calls >= 1, "only what has happened is counted"
         self.total += amount
         self.calls += calls
 
@@ -97,16 +97,16 @@ SAMPLES_KEPT: Final = max(RATE_WINDOWS_S) + 1
 
 
 class Totals(NamedTuple):
-    """What a rate is told of."""
+    """What a rate measures."""
 
     put: int = 0
     """Messages stored."""
     found: int = 0
-    """Pulls that brought something."""
+    """Pulls that found messages."""
     missed: int = 0
-    """Pulls that brought nothing."""
+    """Pulls that found none."""
     transferred: int = 0
-    """Messages that pulls brought."""
+    """Messages returned by pulls."""
 
     @property
     def pulled(self) -> int:
@@ -123,7 +123,7 @@ class RateMeter:
         self._samples.append((now_ms, totals))
 
     def rates(self, which: Callable[[Totals], int]) -> str:
-        """Three numbers with blanks between them; a window that is not full yet is left empty."""
+        """Three numbers separated by spaces; a window that is not full yet is left empty."""
         texts = []
         for window in RATE_WINDOWS_S:
             if len(self._samples) <= window:
@@ -140,11 +140,11 @@ BUCKETS: Final = (
     ("500ms~1s", 1_000), ("1~2s", 2_000), ("2~3s", 3_000), ("3~4s", 4_000), ("4~5s", 5_000), ("5~10s", 10_000),
     ("10s~", 1 << 62),
 )  # fmt: skip
-"""Into which times are sorted: name and longest time, in ms."""
+"""The buckets times are sorted into: name and longest time, in ms."""
 
 
 class Times:
-    """How long something took: the longest ever, and how the times of the last whole minute are distributed."""
+    """How long something took: the longest ever, and the distribution over the last full minute."""
 
     def __init__(self) -> None:
         self.longest_ms = 0
@@ -166,7 +166,7 @@ class Times:
         return "".join(f"[{name}]:{count} " for (name, _), count in zip(BUCKETS, self._last, strict=True))
 
     def percentile_ms(self, share: float) -> float:
-        """The time that this share of the last minute did not exceed, measured inside of its bucket by proportion."""
+        """The time that this share of the last minute did not exceed, interpolated within its bucket."""
         counts = self._last or []
         wanted, seen = share * sum(counts), 0
         for number, count in enumerate(counts):
@@ -201,7 +201,7 @@ class StatsTable:
         return dict(self._mornings)
 
     def turn_day(self) -> None:
-        """It is midnight: today's figures of the morning become yesterday's."""
+        """At midnight: the totals of this morning become yesterday's."""
         self._mornings = {
             "Put": (self._mornings["Put"][1], self.put_total),
             "Get": (self._mornings["Get"][1], self.get_total),
@@ -246,12 +246,12 @@ class StatsTable:
             self.get_times.add(took_ms, times)
 
     def sample(self, period: Period, now_ms: TimestampMs) -> None:
-        """Call it at the period of `SAMPLING`."""
+        """Takes a sample; call it once per period of `SAMPLING`."""
         for counter in self._counters.values():
             counter.sample(period, now_ms)
 
     def forget_topic(self, topic: str) -> None:
-        """A deleted topic leaves no figures behind."""
+        """Drops every figure of a deleted topic."""
         for stat, key in [k for k in self._counters if topic in (k[1], *k[1].split("@")[-2:-1])]:
             del self._counters[(stat, key)]
 

@@ -1,7 +1,7 @@
-"""The topics of a broker: which exist from the start, who may send to them, and how new ones come to be.
+"""The topics of a broker: which exist from the start, who may send to them, and how new ones are created.
 
-A topic comes to be in three ways: it is built in, an administrator creates it, or a producer sends to it and a
-default topic (nearly always TBW102) may be inherited from. Every change bumps the version of the table, because
+A topic exists because it is built in, because an administrator created it, or because a producer sent to it and it
+could inherit from a default topic (nearly always TBW102). Every change bumps the version of the table, because
 nameservers take a broker's topics only when its version differs.
 """
 
@@ -59,7 +59,7 @@ class TopicTable:
 
 
 def built_in_topics(config: BrokerConfig) -> tuple[TopicConfig, ...]:
-    """What every broker has before it has read its topics.json."""
+    """The topics every broker has before it reads topics.json."""
 
     def topic(name: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
         return TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm)
@@ -83,7 +83,7 @@ def built_in_topics(config: BrokerConfig) -> tuple[TopicConfig, ...]:
 
 
 def start_topics(config: BrokerConfig, stored: TopicConfigSerializeWrapper | None, now_ms: TimestampMs) -> TopicTable:
-    """The table of a broker that starts: what is built in, overlaid with what its file says."""
+    """The table at startup: the built-in topics, overlaid with those in the file."""
     built_in = {topic.topic_name: topic for topic in built_in_topics(config)}
     stored_topics: Mapping[str, TopicConfig] = {} if stored is None else stored.topic_config_table
     return TopicTable(
@@ -105,12 +105,12 @@ def put_topic(table: TopicTable, topic: TopicConfig, now_ms: TimestampMs) -> Top
 
 
 def delete_topic(table: TopicTable, name: str, now_ms: TimestampMs) -> TopicTable:
-    """Removes a topic; one that does not exist changes nothing but the version, as upstream."""
+    """Removes a topic. Removing a missing topic only bumps the version, as upstream."""
     return replace(table, topics=table.topics.discard(name), version=next_version(table.version, now_ms))
 
 
 def ensure_topic(table: TopicTable, name: str, queues: int, sys_flag: int, now_ms: TimestampMs) -> TopicTable | None:
-    """The table with a topic that the broker itself needs (retry, dead letters, half messages ...).
+    """The table including a topic the broker itself needs (retry, dead letters, half messages ...).
 
     The same table when the topic exists, None when there is no room for it.
     """
@@ -133,7 +133,7 @@ def create_on_send(
 ) -> TopicTable | None:
     """The table after a send to a topic that may not exist, or None when it may not be created.
 
-    The new topic inherits from the default topic, if that allows it; a retry topic comes to be in any case. Without
+    The new topic inherits from the default topic if that allows it; a retry topic is always created. Without
     `autoCreateTopicEnable` nothing is inherited; 4.9.8 then still takes a default topic other than TBW102.
     """
     if creation.topic in table.topics:

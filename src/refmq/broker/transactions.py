@@ -41,7 +41,7 @@ from refmq.protocol.record import (
 from refmq.store.values import MessageToStore, PutResult, PutStatus
 
 FINISHED_MAX: Final = 200_000
-"""Keys of finished messages remembered in memory; older ones are found in the index, as long as they are retained."""
+"""Keys of finished messages kept in memory; older ones are found in the index while it retains them."""
 
 INDEX_HITS_MAX: Final = 32
 OP_TAG: Final = "d"
@@ -57,7 +57,7 @@ class Decision(IntEnum):
 
 
 class WrongHalf(Exception):
-    """A decision does not fit the record that it points at. The text is the remark of the answer."""
+    """A decision does not match the record it points at. The text is the remark of the answer."""
 
 
 class HalfMessage:
@@ -92,7 +92,7 @@ class HalfMessage:
 
 
 class Transactions:
-    """The decisions of producers, and what is known to be finished."""
+    """The producers' decisions, and what is known to be finished."""
 
     def __init__(self, engine: HotPath, environment: Environment, store_host: HostAddress) -> None:
         self._engine = engine
@@ -100,7 +100,7 @@ class Transactions:
         self._store_host = store_host
         self._finished: OrderedDict[str, None] = OrderedDict()
         self.pending_ops: dict[QueueOffset, int] = {}
-        """Half messages that are decided and have no op message yet: half offset -> fingerprint."""
+        """Half messages that are decided but have no op message yet: half offset -> fingerprint."""
 
     # --- what is finished ------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Transactions:
     # --- EndTransaction ----------------------------------------------------------------------------------------------
 
     def matching_half(self, header: EndTransactionRequest) -> HalfMessage:
-        """The half message that a decision means. `WrongHalf` when it means another record, or none."""
+        """The half message a decision refers to. `WrongHalf` if it refers to another record, or none."""
         data = self._engine.store.message_at(PhysicalOffset(header.commit_log_offset))
         if data is None:
             raise WrongHalf("Find prepared transaction message failed")
@@ -152,14 +152,14 @@ class Transactions:
         return half
 
     async def end_transaction(self, header: EndTransactionRequest, half: HalfMessage) -> PutStatus:
-        """Takes a decision. A commit of a message that is finished already is accepted and changes nothing."""
+        """Applies a decision. Committing a message that is already finished is accepted and changes nothing."""
         # Enabled
         decision = Decision(header.commit_or_rollback)
         offset = half.record.queue_offset
         # Next
         status = PutStatus.PUT_OK
         if decision is Decision.COMMIT and not self.is_finished(half):
-            self._remember(half)  # before we wait: a second commit may come meanwhile
+            self._remember(half)  # before we wait: a second commit may arrive meanwhile
             result = await self._engine.put(self._final_message(half), wait_durable=waits_for_flush(half.properties))
             status = result.status
             if not status.is_stored:
@@ -193,7 +193,7 @@ class Transactions:
         return half_offset in self.pending_ops
 
     async def write_op(self, half_offset: QueueOffset) -> None:
-        """Marks a half message as done. One that the store does not take is tried again by the next round."""
+        """Marks a half message as done. If the store refuses the mark, the next round tries again."""
         # Enabled
         if not self.write_op_enabled(half_offset):
             return

@@ -1,7 +1,7 @@
 """Which messages of a queue a consumer wants, as a value: what a pull hands to the store.
 
-A queue unit is asked first (the hash of the tags, a bit of the extension's bitmap), because it is at hand. What passes
-has its properties read, if the filter asks for them.
+The queue unit is checked first (the hash of the tags, a bit of the extension's bitmap), because it is at hand. If it
+passes, the message's properties are read, if the filter needs them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class BitmapTest:
     bit_count: int
     """A bitmap of another length says nothing and matches."""
     since: PhysicalOffset
-    """Messages before this place of the log say nothing: the expression was not registered yet. (4.9.8 compares times,
+    """Bitmaps before this point of the log say nothing: the expression was not registered yet. (4.9.8 compares times,
     and a clock that is set back then hides messages.)"""
 
     def matches(self, bitmap: bytes, physical_offset: int) -> bool:

@@ -30,7 +30,7 @@ class FilterData:
     compiled: Expression
     born_ms: TimestampMs
     since: PhysicalOffset
-    """The end of the log when it was born: what lies before has bitmaps that say nothing about it."""
+    """The end of the log when it was registered: bitmaps before that say nothing about it."""
     client_version: int
     bit_positions: tuple[int, ...]
     dead_ms: TimestampMs
@@ -60,7 +60,7 @@ class TopicFilters:
 
 
 Filters: TypeAlias = "HashTrieMap[str, TopicFilters]"
-"""What a store is told of filters: by topic. A topic that nobody filters has no entry, and its messages no bitmap."""
+"""The filters a store knows, by topic. A topic without filters has no entry, and its messages no bitmap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class FilterRegistry:
         return tuple(sorted(found, key=lambda entry: entry.topic))
 
     def with_entry(self, entry: FilterData) -> FilterRegistry:
-        """The registry with this expression in place of what its topic and group had."""
+        """The registry with this expression replacing that of its topic and group."""
         filters = self.by_topic.get(entry.topic) or TopicFilters(self.bloom.bit_count)
         more = 0 if entry.group in filters.groups else 1
         filters = replace(filters, groups=filters.groups.insert(entry.group, entry))
@@ -100,7 +100,7 @@ class FilterRegistry:
             return self
         left = replace(filters, groups=filters.groups.remove(group))
         by_topic = self.by_topic.insert(topic, left) if len(left.groups) else self.by_topic.remove(topic)
-        assert self.count > 0, "what is removed was counted"
+        assert self.count > 0, "a removed expression was counted"
         return replace(self, by_topic=by_topic, count=self.count - 1)
 
 

@@ -1,7 +1,7 @@
 """What an SQL92 expression says of a message: TRUE, FALSE, NULL, or an error that counts as no match.
 
 Properties are strings or missing. A comparison with a literal reads the property as the literal's type; a
-property that cannot be read so is an evaluation error, unless AND or OR never got that far.
+property that cannot be read that way is an evaluation error, unless AND or OR never got that far.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DOUBLE = re.compile(
 _JAVA_BLANKS = "".join(map(chr, range(0x21)))
 """What Java trims: every character up to the blank."""
 _DIGITS_MAX = 20
-"""No 64-bit number has more; spares the conversion of a hostile property."""
+"""No 64-bit number has more; avoids converting a hostile property."""
 
 
 class EvaluationError(Exception):
@@ -99,7 +99,7 @@ def _value(expression: Expression, properties: Mapping[str, str]) -> Value:
 
 
 def _and(operands: tuple[Expression, ...], properties: Mapping[str, str]) -> Truth:
-    """The first FALSE decides and hides errors behind it; otherwise one NULL makes it NULL."""
+    """The first FALSE decides and hides errors after it; otherwise one NULL makes it NULL."""
     result: Truth = True
     for operand in operands:
         truth = evaluate(operand, properties)
@@ -111,7 +111,7 @@ def _and(operands: tuple[Expression, ...], properties: Mapping[str, str]) -> Tru
 
 
 def _or(operands: tuple[Expression, ...], properties: Mapping[str, str]) -> Truth:
-    """The first TRUE decides and hides errors behind it; otherwise one NULL makes it NULL."""
+    """The first TRUE decides and hides errors after it; otherwise one NULL makes it NULL."""
     result: Truth = False
     for operand in operands:
         truth = evaluate(operand, properties)
@@ -123,7 +123,7 @@ def _or(operands: tuple[Expression, ...], properties: Mapping[str, str]) -> Trut
 
 
 def _has_text(operator: str, value: Value, text: str, negated: bool) -> bool:
-    """FALSE for what is no string, and for the empty text, negated or not. (ComparisonExpression, 5.3.3.)"""
+    """FALSE for anything but a string, and for the empty text, negated or not. (ComparisonExpression, 5.3.3.)"""
     if not isinstance(value, Text) or not text:
         return False
     match operator:

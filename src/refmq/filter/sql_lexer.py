@@ -9,7 +9,7 @@
     skipped     blank, tab, CR, LF, FF, -- to the line's end, /* ... */
 
 On demand matters: RocketMQ's parser reads one token beyond a complete expression and ignores the rest, so an
-illegal character far behind it is no error, and clients may have such expressions in use.
+illegal character far after it is not an error, and clients may rely on such expressions.
 """
 
 from __future__ import annotations

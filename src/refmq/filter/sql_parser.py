@@ -13,8 +13,8 @@
 NOT and the unary minus bind tighter than a comparison: `NOT a = 1` means `(NOT a) = 1`. The rules that make an
 expression illegal although it parses are those of RocketMQ's filter module, 4.9.8, oddities included (`0.0`
 is illegal; `TRUE = 1` is, `1 = TRUE` is not), because a subscription must mean the same everywhere. The last line of
-a comparison is that of 5.x. Its words are no keywords elsewhere, so every expression of 4.9.8 keeps its meaning, except
-that the words behind a complete operand were ignored there.
+a comparison is that of 5.x. Its words are not keywords elsewhere, so every expression of 4.9.8 keeps its meaning,
+except that the words after a complete operand were ignored there.
 """
 
 from __future__ import annotations

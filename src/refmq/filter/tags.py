@@ -1,6 +1,6 @@
 """Tag subscriptions: `*`, or tags joined by `||`.
 
-The broker compares 32-bit hashes that stand in the queue units; two tags with the same hash both reach the
+The broker compares the 32-bit hashes in the queue units; two tags with the same hash both reach the
 consumer, which compares the strings. That division is RocketMQ's, and clients rely on it.
 """
 
@@ -33,7 +33,7 @@ class TagFilter:
 
 
 def parse_tags(expression: str | None) -> TagFilter | None:
-    """The subscription in `expression`, or None when it is nothing but separators.
+    """The subscription in `expression`, or None if it consists only of separators.
 
     An empty, missing or `*` expression wants everything.
     """

@@ -51,7 +51,7 @@ def encode_kv_file(config: KvConfig) -> bytes:
 
 
 def decode_kv_file(data: bytes) -> KvConfig:
-    """``CorruptRecord`` when it is not such a file: starting without the configuration would lose it for good."""
+    """``CorruptRecord`` if it is not such a file: starting without the configuration would lose it for good."""
     try:
         document = json.loads(data)
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:

@@ -1,11 +1,11 @@
 """A broker comes and goes: registration, the question for its version, leaving, silence, a lost connection.
 
-Read from RouteInfoManager of 4.9.8. Two things are done otherwise on purpose:
+Read from RouteInfoManager of 4.9.8. Two things differ on purpose:
 
 - A registration with a single topic from a master that is not live is refused, as in 5.3.3. It is an incremental one
   that overtook the first full registration (after a restart of the nameserver); taking it would record the broker's
   newest version with one topic, and the full registration of the same version would then change nothing.
-- A connection that is lost takes every broker with it that registered over it, not only the first that is found, and
+- A lost connection takes with it every broker that registered over it, not only the first one found, and
   never one that merely has the same address as the peer.
 """
 
@@ -40,7 +40,7 @@ class CloseChannel:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a broker says of itself."""
+    """What a broker says about itself."""
 
     cluster: str
     broker_name: str
@@ -113,7 +113,7 @@ def takes_topics(table: RouteTable, broker: Registration) -> bool:
 
 def sliced(broker: Registration) -> list[Registration]:
     """A registration as several, with `TOPICS_AT_ONCE` topics each: the first registers, `register_more` takes the
-    others. Whoever is asked in between knows the first topics only, as if the broker had registered a moment later."""
+    others. A query in between sees only the first topics, as if the broker had registered a moment later."""
     topics = list(broker.topics.items())
     pieces = [dict(topics[at : at + TOPICS_AT_ONCE]) for at in range(0, len(topics), TOPICS_AT_ONCE)]
     return [replace(broker, topics=piece) for piece in pieces] or [broker]
@@ -156,7 +156,7 @@ def with_topics(
 
 
 def master_of(table: RouteTable, broker_name: str, broker_id: BrokerId) -> Master | None:
-    """What a slave is told: its master, if that is live. A master is told nothing."""
+    """What a slave learns: its master, if that is live. A master learns nothing."""
     broker = table.brokers.get(broker_name)
     if broker is None or broker_id == MASTER_ID:
         return None
@@ -169,7 +169,7 @@ def master_of(table: RouteTable, broker_name: str, broker_id: BrokerId) -> Maste
 
 
 def query_data_version_enabled(table: RouteTable, address: str, version: DataVersion) -> bool:
-    """Whether the version is the one that is known. A broker that gets "changed" registers in full."""
+    """Whether the version is the known one. A broker that gets "changed" registers in full."""
     live = table.live.get(address)
     return live is not None and live.data_version == version
 

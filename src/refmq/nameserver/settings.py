@@ -2,7 +2,7 @@
 
 The keys are those of NamesrvConfig and NettyServerConfig of 4.9.8. Those that size Java's threads and buffers are
 accepted, kept and shown, and have no effect here; the table says which. Changes over the wire are checked against the
-kind of the key, unknown keys are refused (upstream ignores them), and the black list is upstream's: whoever can reach
+kind of the key, unknown keys are refused (upstream ignores them), and the black list is upstream's: anyone reaching
 the port must not be able to name files, nor to smuggle a second line into the file that the settings are written to.
 """
 
@@ -45,7 +45,7 @@ KEYS: Final = (
         path_like=True,
     ),
     Key("orderMessageEnable", bool, "false", "Whether routes carry the order configuration of their topic."),
-    Key("serverChannelMaxIdleTimeSeconds", int, "120", "A connection that is silent for so long is closed."),
+    Key("serverChannelMaxIdleTimeSeconds", int, "120", "A connection silent for this long is closed."),
     Key("serverSocketBacklog", int, "1024", "Connections that wait to be accepted.", has_effect=False),
     Key("clusterTest", bool, "false", "Ask a product environment for unknown topics.", has_effect=False),
     Key("productEnvName", str, "center", "The name of that environment.", has_effect=False),
@@ -69,7 +69,7 @@ KEYS: Final = (
 KEY_BY_NAME: Final = {key.name: key for key in KEYS}
 
 HIDDEN: Final = frozenset({"tls.server.keyPassword"})
-"""Never sent to anybody."""
+"""Never sent to a peer."""
 
 
 def default_settings() -> dict[str, str]:
@@ -84,7 +84,7 @@ def nearest_key(name: str, known: Iterable[str] = KEY_BY_NAME) -> str | None:
 
 
 def unknown_key(name: str) -> str:
-    """The sentence about a key that nobody knows."""
+    """The sentence that reports an unknown key."""
     nearest = nearest_key(name)
     return f"unknown key {name!r}" + (f" (did you mean {nearest!r}?)" if nearest is not None else "")
 

@@ -24,7 +24,7 @@ from refmq.protocol.bodies.config import DataVersion
 from refmq.protocol.bodies.route import BrokerData, QueueData
 
 ChannelId = NewType("ChannelId", int)
-"""A connection of the nameserver: a number that is never used twice."""
+"""A connection of the nameserver: a number that is never reused."""
 
 MASTER_ID: Final = BrokerId(0)
 
@@ -58,9 +58,9 @@ class RouteTable:
 
 
 def violations(table: RouteTable) -> Iterator[str]:
-    """Every promise that the table breaks, as a sentence. Read by tests, and by nobody in a hurry.
+    """Every promise that the table breaks, as a sentence. Slow; for tests.
 
-    A live address that no broker name lists is no violation: another broker may have registered its name and id, and
+    A live address that no broker name lists is not a violation: another broker may have registered its name and id, and
     then the loser stays in `live` until it is silent for long enough.
     """
     for name, broker in table.brokers.items():

@@ -25,7 +25,7 @@ from refmq.protocol.bodies.route import BrokerData, ClusterInfo, QueueData, Topi
 
 
 def topic_route(table: RouteTable, topic: str, order_topic_conf: str | None = None) -> TopicRouteData | None:
-    """Where a topic is, or None when no broker that has it is known.
+    """Where a topic is, or None if no known broker has it.
 
     A broker that has queues but no address is in ``queue_datas`` only, as upstream sends it.
     """

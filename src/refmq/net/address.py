@@ -6,11 +6,11 @@ from refmq.errors import UsageError
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of ``host:port``. ``UsageError`` when it is not one."""
+    """Splits ``host:port``. ``UsageError`` if it is not of that form."""
     host, colon, port = text.strip().rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-        raise UsageError(f"An address is host:port, with a port from 1 to 65535, not {text!r}.")
+        raise UsageError(f"An address is host:port with a port from 1 to 65535, not {text!r}.")
     return host, int(port)
 
 
@@ -20,7 +20,7 @@ def format_address(host: str, port: int) -> str:
 
 
 def format_peer(name: object) -> str:
-    """The text of what a transport calls ``peername`` or ``sockname``."""
+    """The text of a transport's ``peername`` or ``sockname``."""
     if isinstance(name, tuple) and len(name) >= 2:
         return format_address(str(name[0]), int(name[1]))
     return str(name) if name else "unknown"

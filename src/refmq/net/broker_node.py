@@ -1,4 +1,4 @@
-"""A broker on an event loop: timers, files and nameservers around the pure `refmq.broker`, and the engine it is given.
+"""A broker on an event loop: timers, files and nameservers around the pure `refmq.broker` and a given engine.
 
     disk, store_config = RealDisk(folder), StoreConfig()
     engine = ReferenceEngine(disk, store_config)
@@ -7,7 +7,7 @@
     ...
     await node.stop(timeout_s=10)
 
-Everything that a broker decides is decided in `refmq.broker`; here are only the loops that ask it.
+All decisions are made in `refmq.broker`; this module only runs the loops that ask for them.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from refmq.trace.record import NoRecorder, Recorder
 CONFIG_DIRECTORY: Final = "config"
 
 VIP_PORT_BELOW: Final = 2
-"""Java clients with the VIP channel talk to the port so far below the main one."""
+"""Java clients with the VIP channel use the port this far below the main one."""
 
 log = logging.getLogger("refmq.broker")
 
 
 class BrokerNode:
-    """One broker that listens. It is the `Environment` of its pure broker."""
+    """One listening broker. It is the `Environment` of its pure broker."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class BrokerNode:
         self._saving: dict[str, asyncio.Lock] = {}
         self._loop = asyncio.get_running_loop()
         self.failure: asyncio.Future[BaseException] = self._loop.create_future()
-        """Done when the broker cannot go on: a mistake of ours, or a disk that failed."""
+        """Done when the broker cannot continue: a bug in refmq, or a failed disk."""
 
     @property
     def broker(self) -> Broker:
@@ -136,14 +136,14 @@ class BrokerNode:
         return address, port
 
     async def _store_host(self) -> str:
-        """The address of the broker in its records: that of `brokerIP1`, which may be a name."""
+        """The broker's address as records carry it: that of `brokerIP1`, which may be a host name."""
         host = self._config.broker_ip1
         if is_ip(host):
             return host
         try:
             found = await self._loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise RefmqError(f"the address of brokerIP1={host} cannot be found: {error.strerror or error}") from None
+            raise RefmqError(f"cannot resolve brokerIP1={host}: {error.strerror or error}") from None
         return str(found[0][4][0])
 
     def _start_broker(self, stored: StoredTables, locks: QueueLocks, host: str) -> Broker:
@@ -152,7 +152,7 @@ class BrokerNode:
         return Broker(state, self._store_config, self.engine, self, store_host, stored.delays)
 
     def _start_locks(self, had_a_life: bool) -> QueueLocks:
-        """A broker that ran here before may have lent queues a moment ago; nobody wrote down until when."""
+        """An earlier broker on this store may have lent queues a moment ago; nothing recorded until when."""
         return restart_broker(self.now_ms() if had_a_life and self._config.lock_grace_after_restart else None)
 
     async def _start_vip_port(self, host: str, port: int) -> None:
@@ -168,7 +168,7 @@ class BrokerNode:
         return read_text_file(self._disk, path), read_text_file(self._disk, f"{path}.bak")
 
     async def stop(self, timeout_s: float) -> None:
-        """Drains, tells the nameservers, writes everything down and stops the store, in about `timeout_s`."""
+        """Drains, unregisters, saves everything and stops the store, in about `timeout_s`."""
         await self.engine.close(timeout_s / 2)
         await self.registration.unregister_all(timeout_s / 4)
         for task in list(self._tasks):
@@ -180,7 +180,7 @@ class BrokerNode:
             await self.engine.stop(self.now_ms())
 
     async def _save_all(self) -> None:
-        """Flushes the log and then writes the tables down, each whether or not the others could be written."""
+        """Flushes the log, then saves each table, even if saving another one failed."""
         await self.engine.store.flush()
         errors: list[RefmqError] = []
         for save in (self._save_offsets, self.broker.save_delay_offsets, self._save_filters):
@@ -214,7 +214,7 @@ class BrokerNode:
         self.every(register_s, self.registration.register_again, first_s=10.0)
 
     def every(self, period_s: float, work: Callable[[], Awaitable[None]], *, first_s: float | None = None) -> None:
-        """Runs something again and again. An error is reported and the next turn comes all the same."""
+        """Runs something periodically. An error is reported and does not stop the next turn."""
 
         async def turns() -> None:
             await asyncio.sleep(period_s if first_s is None else first_s)
@@ -229,7 +229,7 @@ class BrokerNode:
         self.spawn(turns(), "timer")
 
     async def _deliver_delayed(self) -> None:
-        """Delivers delayed messages at their time; sleeps until the next one is due or a new one comes."""
+        """Delivers delayed messages when due; sleeps until the next one is due or a new one arrives."""
         while True:
             self._delayed.clear()
             turn = await self.broker.delay.deliver_due(self.now_ms())
@@ -239,7 +239,7 @@ class BrokerNode:
                     await self._delayed.wait()
 
     async def _check_transactions(self) -> None:
-        """A check round each interval, as long as there is a master; an error ends a round, not the rounds."""
+        """Runs a check round every interval while this is a master; an error ends only the current round."""
         while True:
             config = self.broker.config
             await asyncio.sleep(config.transaction_check_interval / 1000)
@@ -247,11 +247,11 @@ class BrokerNode:
                 await self.broker.ensure_topic(TRANS_HALF_TOPIC, 1)
                 await self.rounds.run(CheckLimits(config.transaction_check_max, config.transaction_time_out))
             except RefmqError as error:
-                log.warning("check round: %s", error)
+                log.warning("check round failed: %s", error)
                 self._end_if_flush_failed(error)
 
     async def _save_offsets(self) -> None:
-        """Writes the offsets down, those of the check rounds as far as the log justifies them."""
+        """Saves the offsets; those of the check rounds only as far as the log justifies them."""
         progress = self.rounds.persist_progress()
         if progress is not None:
             for topic, offset in zip((TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC), progress, strict=True):
@@ -309,7 +309,7 @@ class BrokerNode:
         self._recorder.record(event)
 
     async def save(self, file: str, body: bytes) -> None:
-        """Saves of one file at a time; those that come meanwhile are done by one further write, of the newest."""
+        """Saves one version of a file at a time; requests that arrive meanwhile share one more write, of the newest."""
         self._to_save[file] = body
         async with self._saving.setdefault(file, asyncio.Lock()):
             newest = self._to_save.pop(file, None)
@@ -318,7 +318,7 @@ class BrokerNode:
             try:
                 await replace_text_file(self._disk, f"{CONFIG_DIRECTORY}/{file}", newest)
             except DiskError as error:
-                self._to_save.setdefault(file, newest)  # whoever waits behind us tries again
+                self._to_save.setdefault(file, newest)  # the next in line tries again
                 self._end_if_flush_failed(error)
                 raise
 
@@ -355,8 +355,8 @@ class BrokerNode:
             self.failure.set_result(error)
 
     def _end_if_flush_failed(self, error: RefmqError) -> None:
-        """After other errors the next turn may do better. After a failed flush no table can be written down any more,
-        and a broker that went on would refuse every request that needs one."""
+        """After other errors the next turn may succeed. After a failed flush no table can be saved any more, and a
+        broker that carried on would refuse every request that needs one."""
         if isinstance(error, FlushFailed) and not self.failure.done():
             self.failure.set_result(error)
 

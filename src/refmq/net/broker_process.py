@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class BrokerOptions:
-    """What the command line and the environment say; None leaves it to the file, and the file to the default."""
+    """Settings from the command line and the environment; None defers to the file, then to the default."""
 
     conf: Path | None = None
     namesrv: str | None = None
@@ -67,14 +67,14 @@ class BrokerPlan:
 
 
 def plan_broker(options: BrokerOptions) -> BrokerPlan:
-    """Reads the configuration and decides. `UsageError` when a value cannot be right."""
+    """Reads the configuration and makes all decisions. `UsageError` for an invalid value."""
     given = read_conf(options.conf) if options.conf is not None else {}
     config, store, complaints = apply_settings(BrokerConfig(), StoreConfig(), given)
     if config.broker_id != 0:
-        raise UsageError("brokerId must be 0: slaves come with replication, which is not there yet")
+        raise UsageError("brokerId must be 0: slaves need replication, which is not supported yet")
     root = options.folder or Path(given.get("storePathRootDir") or Path.home() / STORE_FOLDER)
     if "storePathCommitLog" in given and Path(given["storePathCommitLog"]) != root / "commitlog":
-        complaints = (*complaints, "storePathCommitLog has no effect: the log is in commitlog of storePathRootDir")
+        complaints = (*complaints, "storePathCommitLog has no effect: the log is in commitlog under storePathRootDir")
     if options.namesrv is not None:
         config = replace(config, namesrv_addr=options.namesrv)
     if options.port is not None:
@@ -90,7 +90,7 @@ def plan_broker(options: BrokerOptions) -> BrokerPlan:
 async def running_broker(
     plan: BrokerPlan, disk: Disk, settings_file: tuple[Disk, str] | None, tls: ServerTls
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
-    """A broker that listens, and its address; stopped in bounded time at the end."""
+    """A listening broker and its address; stopped in bounded time on exit."""
     idle_s = float(plan.config.server_channel_max_idle_time_seconds)
     limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s)
     limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
@@ -156,7 +156,7 @@ async def run_serve_process(
 
 
 async def wait_for_end(stop: asyncio.Event, node: BrokerNode) -> None:
-    """Until somebody asks for the end, or the broker cannot go on; then the reason is raised."""
+    """Waits until asked to stop, or until the broker cannot continue; then raises the reason."""
     node.failure.add_done_callback(lambda _: stop.set())
     await stop.wait()
     if node.failure.done():

@@ -1,4 +1,4 @@
-"""A broker and its nameservers: it registers at all of them, again and again, and says good-bye at the end."""
+"""A broker and its nameservers: it registers with all of them periodically, and unregisters at the end."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from refmq.protocol.headers.nameserver import (
 )
 
 HA_PORT_ABOVE: Final = 1
-"""Where slaves would connect: always the next port, whatever the file says (4.9.8)."""
+"""Where slaves would connect: always the next port, whatever the configuration says (4.9.8)."""
 
 log = logging.getLogger("refmq.broker")
 
 
 class Registrar:
-    """Keeps the nameservers informed. A nameserver that does not answer costs a log line and nothing else."""
+    """Keeps the nameservers informed. A nameserver that does not answer costs only a log line."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._client = Client()
 
     async def register_again(self) -> None:
-        """The periodic registration. Without `forceRegister` the nameservers are asked first whether they know the
-        topics as they are; that alone keeps the broker alive there."""
+        """The periodic registration. Without `forceRegister` it first asks the nameservers whether their topics are
+        up to date; asking alone keeps the broker alive there."""
         if self._broker.config.force_register or await self._is_anything_new():
             await self.register_all()
 
@@ -136,7 +136,7 @@ class Registrar:
 
 
 def _with_broker_perm(wrapper: TopicConfigSerializeWrapper, config: BrokerConfig) -> TopicConfigSerializeWrapper:
-    """A broker that does not take reads or writes shows every topic with its own permission."""
+    """A broker that refuses reads or writes announces every topic with its own permission."""
     if config.broker_permission & PERM_READ_WRITE == PERM_READ_WRITE:
         return wrapper
     topics = {

@@ -1,4 +1,4 @@
-"""A client: one connection for each address, made when it is first needed and made again when it was lost."""
+"""A client: one connection per address, opened on first use and reopened after a loss."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REQUEST_CODE_NOT_SUPPORTED = 3
 
 
 def no_requests(connection: Connection, command: RemotingCommand) -> RemotingCommand:
-    """The handler of who only asks: every request of a server gets "not supported", as Java clients answer."""
+    """The handler of a client that serves nothing: it answers "not supported", as Java clients do."""
     return response(command, REQUEST_CODE_NOT_SUPPORTED, remark=f" request type {command.code} not supported")
 
 
@@ -28,8 +28,8 @@ class Client:
         ...
         await client.close()
 
-    ``handler`` serves what servers ask on their own. A server that did not say anything at all while a request timed
-    out may be gone without a word, so its connection is closed and the next request makes a new one.
+    ``handler`` serves requests from servers. If a request times out and the server was silent all that time, it may
+    have vanished, so its connection is closed and the next request opens a new one.
     """
 
     def __init__(
@@ -55,21 +55,21 @@ class Client:
             return await connection.request(command, max(0.0, deadline - loop.time()))
         except RequestTimedOut:
             if connection.last_received_at < sent_at:
-                connection.give_up("no answer, and nothing else either")
+                connection.give_up("no answer and no other traffic")
             raise RequestTimedOut(address, f"no answer to request {command.code} within {timeout_s:g} s") from None
 
     async def oneway(self, address: str, command: RemotingCommand, timeout_s: float) -> None:
-        """Send a request that nobody answers; returns when it is on its way."""
+        """Send a one-way request; returns once it is on its way."""
         connection = await self.connect(address, timeout_s)
         try:
             async with asyncio.timeout(timeout_s):
                 await connection.drained()
         except TimeoutError:
-            raise RequestTimedOut(address, f"the peer takes nothing for {timeout_s:g} s") from None
+            raise RequestTimedOut(address, f"the peer accepted no data for {timeout_s:g} s") from None
         connection.send_oneway(command)
 
     async def connect(self, address: str, timeout_s: float) -> Connection:
-        """The open connection to ``address``, made if need be; callers at the same time share one attempt."""
+        """The open connection to ``address``, opened if needed; concurrent callers share one attempt."""
         if self._closed:
             raise ConnectFailed(address, "the client is closed")
         connection = self._connections.get(address)
@@ -94,13 +94,13 @@ class Client:
             attempt.cancel()
         connections = list(self._connections.values())
         for connection in connections:
-            connection.close("the client stops")
+            connection.close("the client is stopping")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 for connection in connections:
                     await connection.wait_closed()
         for connection in connections:
-            connection.give_up("the client stops")
+            connection.give_up("the client is stopping")
         for task in list(self._tasks):
             task.cancel()
         late = [*attempts, *self._tasks]
@@ -126,7 +126,7 @@ class Client:
             except NetworkError as error:
                 raise ConnectFailed(address, error.reason) from None
             if self._closed:
-                connection.give_up("the client stops")
+                connection.give_up("the client is stopping")
                 raise ConnectFailed(address, "the client is closed")
             self._connections[address] = connection
             connection.on_close(lambda gone: self._forget(address, gone))

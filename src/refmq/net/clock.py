@@ -1,4 +1,4 @@
-"""The wall clock: the one place of the shells that reads it."""
+"""The wall clock: the only place in the shells that reads it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from refmq.model.ids import TimestampMs
 
 
 def wall_ms() -> TimestampMs:
-    """Milliseconds since 1970, from the running loop when it has a clock of its own (the simulated one has)."""
+    """Milliseconds since 1970, from the running loop if it has its own clock (the simulated one does)."""
     own_clock = getattr(asyncio.get_running_loop(), "wall_ms", None)
     return TimestampMs(own_clock() if own_clock is not None else time.time_ns() // 1_000_000)

@@ -5,20 +5,20 @@ two directions have request ids of their own.
 
 | the peer ...                                  | costs                                                              |
 |-----------------------------------------------|--------------------------------------------------------------------|
-| sends what is no frame                        | its connection, at once                                            |
-| begins a frame and never ends it              | its bytes so far, until ``frame_timeout_s``                        |
+| sends bytes that are not a frame              | its connection, immediately                                        |
+| starts a frame and never finishes it          | its bytes so far, until ``frame_timeout_s``                        |
 | says nothing                                  | one timer, until ``idle_timeout_s``                                |
 | sends requests faster than they are served    | ``requests_in_flight_max`` of them; then we stop reading           |
-| sends thousands of requests in one piece      | ``requests_per_turn_max`` at a time; the others come in between    |
+| sends thousands of requests in one burst      | ``requests_per_turn_max`` at a time; other peers run in between    |
 | does not read its answers                     | ``write_buffer_high_bytes``; then we stop reading; then idle close |
-| does not read what it is told unasked         | ``write_buffer_bytes_max``; then the connection is aborted         |
+| does not read our unsolicited requests        | ``write_buffer_bytes_max``; then the connection is aborted         |
 | is one of thousands that do all this a little | the server's budget; the greediest connection goes first           |
 
 A handler is called for each request with the connection and the command. It returns the response, or None when there
-is none to send (now), or an awaitable of either. It is not cancelled when the peer goes away, because what it began
-may have to be finished; ``connection.closed`` tells. An error of the peer (``RefmqError``) becomes an answer with code
-1; any other exception does too and is reported to the loop as a mistake of ours, except an ``AssertionError``: after
-it no state can be trusted, so the server stops.
+is none to send (now), or an awaitable of either. It is not cancelled when the peer goes away, because what it started
+may have to be finished; ``connection.closed`` tells it. A peer's error (``RefmqError``) is answered with code 1. So is
+any other exception, which is also reported to the loop as a bug in refmq. After an ``AssertionError`` no state can be
+trusted, so the server stops.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ Handler: TypeAlias = Callable[["Connection", RemotingCommand], Answer | Awaitabl
 
 SYSTEM_ERROR: Final = 1
 OPAQUE_MAX: Final = 0x7FFF_FFFF  # request ids are positive 32-bit numbers here; upstream's wrap into the negative ones
-GATHERED_BYTES_MAX: Final = 64 << 10  # more than this is not gathered: it goes out at once
+GATHERED_BYTES_MAX: Final = 64 << 10  # anything larger is sent immediately
 COMMAND_OVERHEAD_BYTES: Final = 512  # what a decoded request takes besides its body, roughly
 
 log = logging.getLogger("refmq.net")
 
 
 class Connection(asyncio.Protocol):
-    """One end of a connection. Made by ``Server`` and ``Client``; its transport calls the methods of ``Protocol``."""
+    """One end of a connection, made by ``Server`` or ``Client``; its transport calls the methods of ``Protocol``."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         on_failure: Callable[[AssertionError], None] | None = None,
     ) -> None:
         self.number = number
-        """The identity of this connection at its server: counted up, never used twice."""
+        """This connection's number at its server: increasing, never reused."""
         self.peer = "unknown"
         """The other end as ``host:port``."""
         self.local = "unknown"
@@ -71,15 +71,15 @@ class Connection(asyncio.Protocol):
         self._limits = limits
         self._tls_settings = tls
         self._tls: TlsLayer | None = None
-        self._plain = False  # the first byte has been seen and it was no TLS
+        self._plain = False  # the first byte was not the start of a TLS handshake
         self._budget = budget
         self._tasks = tasks if tasks is not None else set()
         self._on_failure = on_failure
         self._transport: asyncio.Transport | None = None
         self._decoder = FrameDecoder(frame_length_max=limits.frame_length_max)
-        self._commands: Iterator[RemotingCommand] | None = None  # complete frames that wait for their turn
+        self._commands: Iterator[RemotingCommand] | None = None  # complete frames waiting for their turn
         self._pump_scheduled = False
-        self._outgoing = bytearray()  # written, and goes out at the end of this turn
+        self._outgoing = bytearray()  # written; sent at the end of this turn
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._waiting: dict[int, asyncio.Future[RemotingCommand]] = {}
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         self._gone = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
-        """Done when commands can flow: at once, or after the TLS handshake. Fails with ``ConnectionLost``."""
+        """Done when commands can flow: immediately, or after the TLS handshake. Fails with ``ConnectionLost``."""
         self.ready.add_done_callback(lambda done: done.cancelled() or done.exception())
 
     # What the rest of refmq uses -------------------------------------------------------------------------------
@@ -113,18 +113,18 @@ class Connection(asyncio.Protocol):
 
     @property
     def last_received_at(self) -> float:
-        """The loop's time when the peer was last heard."""
+        """The loop's time when the peer was last heard from."""
         return self._received_at
 
     @property
     def in_flight(self) -> int:
-        """Requests of the peer that are being served."""
+        """Requests from the peer that are being served."""
         return self._in_flight
 
     async def request(self, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
         """Send a request and wait for its answer. The request id of ``command`` is replaced.
 
-        ``RequestTimedOut`` and ``ConnectionLost`` leave open whether the peer has carried it out.
+        After ``RequestTimedOut`` or ``ConnectionLost`` the peer may or may not have carried it out.
         """
         deadline = self._loop.time() + timeout_s
         if self.closed or not self._writable.is_set():
@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
             except TimeoutError:
                 raise self._timed_out(command, timeout_s) from None
         if len(self._waiting) >= self._limits.requests_waiting_max:
-            raise NetworkError(self.peer, f"not sent, {len(self._waiting)} requests wait for answers already")
+            raise NetworkError(self.peer, f"not sent, {len(self._waiting)} requests already await answers")
         # A timer of our own and not `asyncio.timeout`: every request takes this way.
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
         opaque = self._next_opaque()
@@ -155,32 +155,32 @@ class Connection(asyncio.Protocol):
         return RequestTimedOut(self.peer, f"no answer to request {command.code} within {timeout_s:g} s")
 
     def send_oneway(self, command: RemotingCommand) -> bool:
-        """Send a request that nobody answers. False when the connection is closed."""
+        """Send a one-way request. False if the connection is closed."""
         assert command.is_oneway, "a one-way request carries the one-way flag"
         return self.send(command.with_opaque(self._next_opaque()))
 
     def send(self, command: RemotingCommand) -> bool:
-        """Send a command as it is: a response that a handler did not return. False when the connection is closed."""
+        """Send a command as is: a response that a handler did not return. False if the connection is closed."""
         if self.closed:
             return False
         self._write(encode(command, frame_length_max=self._limits.frame_length_max))
         return not self.closed
 
     async def drained(self) -> None:
-        """Wait until the peer takes what it is sent. ``ConnectionLost`` when it is gone."""
+        """Wait until the peer accepts what we send. ``ConnectionLost`` if it is gone."""
         await self._writable.wait()
         if self.close_reason is not None:
             raise ConnectionLost(self.peer, self.close_reason)
 
     def on_close(self, callback: Callable[[Connection], None]) -> None:
-        """Call ``callback`` once when the connection is gone; at the loop's next turn if it is gone already."""
+        """Call ``callback`` once when the connection is gone; on the loop's next turn if it already is."""
         if self._gone.is_set():
             self._loop.call_soon(callback, self)
         else:
             self._close_callbacks.append(callback)
 
     def close(self, reason: str = "closed by us") -> None:
-        """Send what is left and close; cut after ``linger_s`` if the peer does not take it."""
+        """Send what is left and close; abort after ``linger_s`` if the peer does not accept it."""
         if self.closed:
             return
         self._flush()
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
         self._let_go()
 
     def give_up(self, reason: str) -> None:
-        """Close at once; what is unsent is lost."""
+        """Close immediately; anything unsent is lost."""
         if not self.closed:
             self.close_reason = reason
             self._let_go()
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         await self._gone.wait()
 
     def stop_reading(self) -> None:
-        """Take no further requests: the beginning of an orderly end. Answers to what is in flight still go out."""
+        """Accept no further requests: the first step of an orderly close. Requests in flight are still answered."""
         self._stopped_reading = True
         self._commands = None
         self._update_reading()
@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
         try:
             plain = self._tls.receive(data)
         finally:
-            self._flush_tls()  # after an error as well: the alert that tells the peer why
+            self._flush_tls()  # after an error too: the alert tells the peer why
         if self._tls.ready:
             self._become_ready()
         return plain
@@ -324,7 +324,7 @@ class Connection(asyncio.Protocol):
             self._schedule_pump()
         if not self.closed:
             if self._decoder.buffered == 0 or self._commands is not None:
-                self._incomplete_since = None  # frames that wait for us are not the peer's fault
+                self._incomplete_since = None  # frames waiting for us are not the peer's fault
             elif self._incomplete_since is None:
                 self._expect_the_rest()
             self._account()
@@ -343,7 +343,7 @@ class Connection(asyncio.Protocol):
         )
 
     def _update_reading(self) -> None:
-        """Read exactly while what is read can be served."""
+        """Read only while what is read can be served."""
         wanted = self._may_serve() and self._commands is None and not self._stopped_reading
         if self._transport is None or self.closed or wanted == self._reading:
             return
@@ -354,7 +354,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _refuse(self, error: WireError) -> None:
-        self.close(f"the peer sent what is no frame: {error}")
+        self.close(f"the peer sent an invalid frame: {error}")
 
     # Requests of the peer --------------------------------------------------------------------------------------
 
@@ -401,7 +401,7 @@ class Connection(asyncio.Protocol):
                 raise error
             self._on_failure(error)
         elif not isinstance(error, RefmqError):
-            text = f"request {command.code} of {self.peer} met a mistake of ours"
+            text = f"request {command.code} from {self.peer} hit a bug in refmq"
             self._loop.call_exception_handler({"message": text, "exception": error})
         if command.is_oneway:
             return None
@@ -425,8 +425,8 @@ class Connection(asyncio.Protocol):
     # Bytes out -------------------------------------------------------------------------------------------------
 
     def _write(self, data: bytes) -> None:
-        """What is written in one turn of the loop goes out together: a call of the system for each answer would cost
-        more than most answers."""
+        """What is written in one turn of the loop is sent together: a system call for each answer would cost more
+        than most answers."""
         if self._transport is None:
             return
         if not self._outgoing:
@@ -483,13 +483,13 @@ class Connection(asyncio.Protocol):
                 self._arm(self._incomplete_since + limits.frame_timeout_s)
 
     def _expect_the_rest(self) -> None:
-        """A frame or handshake has begun: from now on its time runs."""
+        """A frame or handshake has started: its timeout runs from now."""
         self._incomplete_since = self._loop.time()
         self._arm(self._incomplete_since + self._limits.frame_timeout_s)
 
     def _arm(self, due: float) -> None:
-        """The timeouts are looked at no later than at this time. One timer serves both of them: it is moved only to an
-        earlier time, and looks anew what is due when it fires."""
+        """Check the timeouts no later than this. One timer serves both: it only ever moves earlier, and works out what
+        is due when it fires."""
         if self._timer is not None:
             if self._timer.when() <= due:
                 return
@@ -497,7 +497,7 @@ class Connection(asyncio.Protocol):
         self._timer = self._loop.call_at(due, self._check_timeouts)
 
     def _let_go(self) -> None:
-        """Forget what only an open connection needs. Called once, when the connection begins to close."""
+        """Forget what only an open connection needs. Called once, when the connection starts to close."""
         assert self.close_reason is not None
         if self._timer is not None:
             self._timer.cancel()
@@ -505,7 +505,7 @@ class Connection(asyncio.Protocol):
             self._budget.hold(self, 0)
         self._commands = None
         self._outgoing = bytearray()
-        self._decoder = FrameDecoder()  # the old one may hold a frame of the greatest length
+        self._decoder = FrameDecoder()  # the old one may hold a frame of maximum length
         lost = ConnectionLost(self.peer, self.close_reason)
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():

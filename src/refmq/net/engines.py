@@ -1,8 +1,8 @@
-"""Which engine serves: the choice behind `--engine`, and the one place that makes engines.
+"""The choice of engine: what `--engine` means, and the only place that makes engines.
 
 reference   `refmq.net.engine`
 fast        the C data plane, which this version does not have yet
-auto        fast where it is there and can serve what is asked of it, else reference; so the reference for now
+auto        fast if it is available and can do what is asked, otherwise reference; for now always reference
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ class EngineChoice(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineSurroundings:
-    """What an engine is given beside its disk."""
+    """What an engine gets besides its disk."""
 
     limits: Limits | None = None
     tls: ServerTls | None = None
     recorder: Recorder | None = None
     seed: int | None = None
-    """For the few things that are left to chance; None: a new one each time."""
+    """The source of randomness; None for a new one each time."""
 
 
 def open_engine(choice: EngineChoice, disk: Disk, store_config: StoreConfig, given: EngineSurroundings) -> Engine:
-    """An engine over a disk, not started. `UsageError` when the one that is asked for is not there."""
+    """An engine on a disk, not started. `UsageError` if the requested one is not available."""
     if choice is EngineChoice.FAST:
         raise UsageError("--engine fast: the C data plane is not part of this version; use --engine reference")
     return ReferenceEngine(

@@ -1,11 +1,11 @@
 """Real files behind the `Disk` interface: pread and pwrite, a thread for every flush, one lock per store.
 
 - A store can have far more files than a process may open (10,000 queues under a limit of 1,024), so open
-  descriptors are kept in a pool of bounded size, the one used longest ago is closed first. Linux reports a
+  descriptors are kept in a pool of bounded size; the least recently used is closed first. Linux reports a
   write-back error to the next descriptor that flushes the file if no earlier one has seen it, so closing a
   descriptor between a write and its flush hides no error.
-- Blocks are reserved when a file is created (unless it is to be sparse), so that a later write has its room: on a
-  full disk `create` fails, not a write in the middle of a record.
+- Blocks are reserved when a file is created (unless it is to be sparse), so that later writes have room: on a full
+    disk `create` fails, not a write in the middle of a record.
 - A flush that failed is remembered under the file's name for as long as the disk object lives.
 - The lock is a POSIX record lock on byte 0, the one Java takes. Closing *any* descriptor of a file drops the
   process's record locks on it, so the lock file is opened once, by `lock`, and `open` refuses it meanwhile.
@@ -35,7 +35,7 @@ OPEN_FILES_MAX: Final = 256
 """Descriptors kept open by one disk: a quarter of the usual limit of 1,024; sockets need the rest."""
 
 EXTENTS_MAX: Final = 1000
-"""Pieces of a file that are looked at to find the end of its data."""
+"""The most pieces of a file examined to find the end of its data."""
 
 LOCK_TEXT: Final = b"lock"
 """What the lock file holds, as Java's store writes it."""
@@ -47,7 +47,7 @@ _FLOCK: Final = struct.Struct("hhqqi4x")
 """`struct flock` of Linux on 64 bit: type, whence, start, length, pid."""
 
 _locks_of_this_process: set[tuple[int, int]] = set()
-"""(device, inode) of the lock files this process holds: record locks do not keep a process from itself."""
+"""(device, inode) of the lock files this process holds: record locks do not exclude their own process."""
 
 
 class RealDisk:
@@ -147,7 +147,7 @@ class RealDisk:
 
     async def flush_directory(self, directory: str) -> None:
         self._refuse_failed(directory, "flush directory")
-        # Opened at once: by the time that a thread has room for it, the directory may have been removed.
+        # Opened now: by the time a thread is free, the directory may have been removed.
         with _errors(directory, "flush directory"):
             descriptor = os.open(self._at(directory), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
@@ -165,7 +165,7 @@ class RealDisk:
             while not there.exists() and there != there.parent:
                 there = there.parent
             values = os.statvfs(there)
-            # What only root may use counts as used, as it does for Java's getUsableSpace.
+            # Space reserved for root counts as used, as in Java's getUsableSpace.
             reserved = values.f_bfree - values.f_bavail
             return DiskUsage((values.f_blocks - reserved) * values.f_frsize, values.f_bavail * values.f_frsize)
 
@@ -175,7 +175,7 @@ class RealDisk:
             if target.exists():
                 status = target.stat()
                 if (status.st_dev, status.st_ino) in _locks_of_this_process:
-                    raise StoreInUse(str(target.parent), "use", "this process is using it already")
+                    raise StoreInUse(str(target.parent), "use", "this process is already using it")
             target.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
             descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
             try:
@@ -192,7 +192,7 @@ class RealDisk:
         return _RealLock(descriptor, (status.st_dev, status.st_ino))
 
     def lock_holder(self, path: str) -> int | None:
-        """The id of another process that holds the lock, without touching anything; None when nobody does."""
+        """The id of another process holding the lock, or None. Changes nothing."""
         with _errors(path, "examine"):
             try:
                 status = self._at(path).stat()
@@ -221,7 +221,7 @@ class RealDisk:
             raise FlushFailed(path, operation, self._failed[path])
 
     async def _in_thread(self, path: str, operation: str, work: Callable[[], None]) -> None:
-        """Runs a flush in a thread. The failure is remembered there, even if nobody waits for it any more."""
+        """Runs a flush in a thread. A failure is remembered there, even if no one is waiting any more."""
 
         def run() -> None:
             try:
@@ -231,12 +231,12 @@ class RealDisk:
                 self._failed[path] = f"an earlier flush failed: {reason}"
                 raise FlushFailed(path, operation, reason) from error
 
-        # Whoever stops waiting does not keep it from running: it may have a descriptor to close.
+        # It runs even if the caller stops waiting: it may have a descriptor to close.
         await asyncio.shield(asyncio.get_running_loop().run_in_executor(None, run))
 
 
 class _RealFile:
-    """An open file; its descriptor may come and go behind it."""
+    """An open file; its descriptor may be closed and reopened underneath it."""
 
     def __init__(self, disk: RealDisk, path: str, writable: bool, size_bytes: int, identity: tuple[int, int]) -> None:
         self._disk = disk
@@ -265,7 +265,7 @@ class _RealFile:
             descriptor = pool.descriptor(self)
             try:
                 data = os.pread(descriptor, length, position)
-                while len(data) < length:  # Linux reads at most 2 GiB at once, and a signal may cut a read short
+                while len(data) < length:  # Linux reads at most 2 GiB per call, and a signal may cut a read short
                     more = os.pread(descriptor, length - len(data), position + len(data))
                     if not more:
                         raise DiskFailed(self.current_path, "read", "the file became shorter while it was open")
@@ -300,7 +300,7 @@ class _RealFile:
                 for _ in range(EXTENTS_MAX):
                     end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
             except OSError as error:
-                if error.errno == errno.ENXIO:  # no data behind `end`
+                if error.errno == errno.ENXIO:  # no data after `end`
                     return end
         return self._size_bytes  # a file system that cannot tell, or a file in very many pieces
 
@@ -311,11 +311,11 @@ class _RealFile:
         self._disk._refuse_failed(self.current_path, "flush")
 
         def flush() -> None:
-            # The duplicate belongs to this thread: the pool may close its own descriptor meanwhile.
+            # This thread owns the duplicate: the pool may close its own descriptor meanwhile.
             try:
                 descriptor = self._disk._descriptors.duplicate(self)
             except DiskFailed:
-                if self.is_removed:  # while the flush waited for a thread: there is nothing left to survive
+                if self.is_removed:  # removed while the flush waited for a thread: nothing is left to flush
                     return
                 raise
             try:
@@ -344,7 +344,7 @@ class _RealLock:
 
 
 class _Descriptors:
-    """At most so many open descriptors, the one used longest ago goes first. Safe to use from flush threads."""
+    """A bounded number of open descriptors, least recently used closed first. Safe to use from flush threads."""
 
     def __init__(self, open_files_max: int) -> None:
         assert open_files_max > 0
@@ -377,7 +377,7 @@ class _Descriptors:
                 os.close(self._open.popitem()[1])
 
     def descriptor(self, file: _RealFile) -> int:
-        """A descriptor that nobody closes while the caller holds `lock`."""
+        """A descriptor that stays open while the caller holds `lock`."""
         descriptor = self._open.get(file)
         if descriptor is not None:
             self._open.move_to_end(file)
@@ -395,7 +395,7 @@ class _Descriptors:
 
 @contextmanager
 def _errors(path: str, operation: str) -> Iterator[None]:
-    """Turns what the system says into the errors of the `Disk` interface."""
+    """Translates `OSError` into the errors of the `Disk` interface."""
     try:
         yield
     except OSError as error:

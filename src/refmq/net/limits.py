@@ -16,28 +16,28 @@ class Limits:
     """The longest frame, its length field included."""
 
     idle_timeout_s: float = 120.0
-    """A connection that was silent in both directions for so long is closed; upstream's 120 s on both ends."""
+    """A connection silent in both directions for this long is closed; upstream uses 120 s on both ends."""
 
     frame_timeout_s: float = 120.0
-    """A frame that was begun, and a TLS handshake, must be complete within this time."""
+    """A frame, once started, and a TLS handshake must be complete within this time."""
 
     requests_in_flight_max: int = 4096
-    """Requests of one peer that are being served. At the bound we stop reading; parked pulls count."""
+    """Requests from one peer being served at a time. At the bound we stop reading; parked pulls count."""
 
     request_bytes_in_flight_max: int = 2 * FRAME_LENGTH_MAX
-    """Bytes of the requests of one peer that are being served. Above it we stop reading."""
+    """Bytes of one peer's requests being served at a time. Above it we stop reading."""
 
     requests_per_turn_max: int = 64
     """Requests taken from one peer before the others have their turn."""
 
     write_buffer_high_bytes: int = 1 << 20
-    """Unsent bytes above which we stop reading from the peer: who does not take answers gets no more questions in."""
+    """Unsent bytes above which we stop reading from the peer: no new requests until it reads its answers."""
 
     write_buffer_bytes_max: int = 64 << 20
-    """Unsent bytes above which the peer is given up and the connection aborted."""
+    """Unsent bytes above which the connection is aborted."""
 
     requests_waiting_max: int = 65_535
-    """Our own requests that wait for an answer on one connection; upstream's semaphores have the same number."""
+    """Our own requests awaiting an answer on one connection; upstream's semaphores have the same limit."""
 
     connections_max: int = 20_000
     """Connections of one server. One more is closed as soon as it is accepted."""
@@ -46,22 +46,22 @@ class Limits:
     """What all connections of a server hold together: incomplete frames, requests being served, unsent bytes."""
 
     connect_timeout_s: float = 3.0
-    """For a client: how long a connection may take to be made; upstream's 3 s."""
+    """For a client: how long connecting may take; upstream uses 3 s."""
 
     linger_s: float = 5.0
-    """How long a closed connection may take to send what is left before it is cut."""
+    """How long a closing connection may take to send what is left before it is aborted."""
 
 
 class Holder(Protocol):
-    """A connection, seen from the budget."""
+    """A connection as the budget sees it."""
 
     def give_up(self, reason: str) -> None:
-        """Close at once and let go of everything."""
+        """Close immediately and release everything."""
         ...
 
 
 class Budget:
-    """The bytes that all connections of one server hold. When they are too many, the one that holds most goes."""
+    """The bytes held by all connections of one server. Over the limit, the one that holds the most is closed."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -69,11 +69,11 @@ class Budget:
         self.total = 0
 
     def hold(self, holder: Holder, size: int) -> None:
-        """Say how much ``holder`` holds now."""
+        """Update how much ``holder`` holds."""
         self.total += size - self._held.pop(holder, 0)
         if size:
             self._held[holder] = size
         while self.total > self._bytes_max:
             greediest = max(self._held, key=self._held.__getitem__)
             self.total -= self._held.pop(greediest)
-            greediest.give_up("it held most when the memory of the server was used up")
+            greediest.give_up("it held the most when the server's memory budget ran out")

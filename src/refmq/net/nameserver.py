@@ -1,7 +1,7 @@
 """The nameserver's shell: connections and timers in, steps of ``refmq.nameserver``, effects out.
 
 Time for liveness is the loop's monotonic clock, not the wall clock: a nameserver whose wall clock jumps by two minutes
-must not forget every broker, as upstream's does. No answer shows these times to anybody.
+must not forget every broker, as upstream's does. No answer exposes these times.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from refmq.protocol.command import RemotingCommand, response
 from refmq.store.text_file import read_text_file_or_backup, replace_text_file
 
 DECODED_HERE_BYTES_MAX: Final = 256 * 1024
-"""A longer registration, of some 1,500 topics, is read in a thread: reading one of 16 MB takes a second or more."""
+"""A longer registration (some 1,500 topics) is parsed in a thread: 16 MB takes a second or more."""
 
 
 COMPRESSED_HERE_BYTES_MAX: Final = 4 * 1024
-"""The same for a compressed one: topics that differ in a number only shrink to a sixtieth."""
+"""The same for a compressed one: topics that differ only in a number shrink to a sixtieth."""
 
 
 def _is_long(command: RemotingCommand) -> bool:
@@ -66,14 +66,14 @@ def _is_long(command: RemotingCommand) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileOn:
-    """A file of a disk."""
+    """A file on a disk."""
 
     disk: Disk
     path: str
 
 
 class Nameserver:
-    """A nameserver that listens.
+    """A listening nameserver.
 
         nameserver = Nameserver(kv_file=FileOn(disk, "kvConfig.json"))
         host, port = await nameserver.start("0.0.0.0", 9876)
@@ -81,7 +81,7 @@ class Nameserver:
         await nameserver.close(timeout_s=10)
 
     Without ``kv_file`` the key-value configuration lives in memory only, and without ``settings_file`` so do settings
-    that are changed over the wire. ``record`` is given every trace event.
+    changed over the wire. ``record`` receives every trace event.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Nameserver:
 
     @property
     def failure(self) -> asyncio.Future[None]:
-        """Done when we found that we are wrong."""
+        """Done when a bug in refmq has been found."""
         return self.server.failure
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
@@ -141,10 +141,10 @@ class Nameserver:
         return self._perform(step.effects, command)
 
     async def _serve_long_registration(self, connection: Connection, command: RemotingCommand) -> Answer:
-        """Tens of thousands of topics take a second to read, and everybody else must not wait for that."""
+        """Tens of thousands of topics take a second to parse, and other peers must not wait for that."""
         broker = await self._loop.run_in_executor(None, decode_registration, command)
         if connection.closed:
-            return None  # its end was seen already and would not be seen again: the broker would stay as a ghost
+            return None  # it has already closed, and we would not notice again: the broker would stay as a ghost
         channel, routes = ChannelId(connection.number), self.state.routes
         in_slices = takes_topics(routes, broker) and register_broker_enabled(routes, broker)
         first, *others = sliced(broker) if in_slices else [broker]
@@ -159,7 +159,7 @@ class Nameserver:
         self._watched.discard(connection.number)
         step = lose_channel(self.state, ChannelId(connection.number))
         self._take(step)
-        assert not step.effects, "a connection that is gone needs nothing more"
+        assert not step.effects, "a closed connection has no effects"
 
     def _scan(self) -> None:
         step = scan_brokers(self.state, self._now_ms())
@@ -177,7 +177,7 @@ class Nameserver:
     # From effects to the world ---------------------------------------------------------------------------------
 
     async def _perform(self, effects: tuple[Effect, ...], command: RemotingCommand) -> Answer:
-        """Do the effects in their order; the reply is handed to the connection."""
+        """Carry out the effects in order; the reply goes to the connection."""
         for effect in effects:
             match effect:
                 case Reply(answer):
@@ -197,8 +197,8 @@ class Nameserver:
         return None
 
     def _not_kept(self, command: RemotingCommand, error: DiskError) -> RemotingCommand:
-        """The answer when a change is in memory and could not be written: the next change writes both, or neither."""
-        return response(command, ResponseCode.SYSTEM_ERROR, remark=f"changed until the next start only: {error}")
+        """The answer when a change is in memory but could not be saved: the next change saves both, or neither."""
+        return response(command, ResponseCode.SYSTEM_ERROR, remark=f"changed only until the next start: {error}")
 
     async def _replace(self, file: FileOn | None, content: bytes) -> None:
         if file is not None:
@@ -208,17 +208,17 @@ class Nameserver:
     def _close_channel(self, effect: CloseChannel) -> None:
         connection = self.server.connection(effect.channel)
         if connection is not None:
-            connection.close("a broker that registered here was silent for too long")
+            connection.close("the broker registered here was silent for too long")
 
 
 def read_kv_config(file: FileOn | None) -> KvConfig:
-    """The key-value configuration at the start; empty when there is no file yet."""
+    """The key-value configuration at startup; empty if there is no file yet."""
     content = read_text_file_or_backup(file.disk, file.path) if file is not None else None
     return decode_kv_file(content) if content else HashTrieMap()
 
 
 async def run_nameserver(nameserver: Nameserver, stop: asyncio.Event, timeout_s: float) -> None:
-    """Wait until ``stop`` is set or the nameserver found a mistake of ours; close it; raise the mistake."""
+    """Wait until ``stop`` is set or a bug in refmq is found; close the nameserver; raise the error, if any."""
     failure = nameserver.failure
     failure.add_done_callback(lambda _: stop.set())
     await stop.wait()

@@ -28,7 +28,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class NameserverOptions:
-    """What the command line and the environment say; None leaves it to the file, and the file to the default."""
+    """Settings from the command line and the environment; None defers to the file, then to the default."""
 
     conf: Path | None = None
     port: int | None = None
@@ -52,7 +52,7 @@ class NameserverPlan:
 
 
 def plan_nameserver(options: NameserverOptions) -> NameserverPlan:
-    """Read the configuration and decide. ``UsageError`` when a value cannot be right."""
+    """Read the configuration and make all decisions. ``UsageError`` for an invalid value."""
     given = read_conf(options.conf) if options.conf is not None else {}
     settings, complaints = read_settings(given)
     folder = options.folder if options.folder is not None else Path.home() / "namesrv"
@@ -78,7 +78,7 @@ def read_conf(path: Path) -> dict[str, str]:
     """The keys and values of a properties file."""
     try:
         if path.stat().st_size > CONF_BYTES_MAX:
-            raise UsageError(f"{path} has more than {CONF_BYTES_MAX} bytes and is hardly a configuration file.")
+            raise UsageError(f"{path} is larger than {CONF_BYTES_MAX} bytes, too large for a configuration file.")
         return parse_properties(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise UsageError(f"{path} is not UTF-8 text.") from None
@@ -87,8 +87,7 @@ def read_conf(path: Path) -> dict[str, str]:
 
 
 def plan_tls(settings: Mapping[str, str], folder: Path, warn: Say) -> ServerTls:
-    """TLS as the settings ask for it. The default is permissive; without a certificate one is made in ``folder``, if it
-    can be."""
+    """TLS as configured. The default is permissive; without a certificate one is made in ``folder`` if possible."""
     try:
         mode = TlsMode(settings["tls.server.mode"])
     except ValueError:
@@ -98,7 +97,7 @@ def plan_tls(settings: Mapping[str, str], folder: Path, warn: Say) -> ServerTls:
         return ServerTls()
     certificate, key = settings["tls.server.certPath"], settings["tls.server.keyPath"]
     if bool(certificate) != bool(key):
-        raise UsageError("tls.server.certPath and tls.server.keyPath are given together or not at all.")
+        raise UsageError("tls.server.certPath and tls.server.keyPath must be given together.")
     authority = settings["tls.server.trustCertPath"]
     if certificate:
         pair = Path(certificate), Path(key)
@@ -125,7 +124,7 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
         warn(complaint)
     idle_s = int(plan.settings["serverChannelMaxIdleTimeSeconds"])
     if idle_s == 0:
-        raise UsageError("serverChannelMaxIdleTimeSeconds is at least 1.")
+        raise UsageError("serverChannelMaxIdleTimeSeconds must be at least 1.")
     limits = Limits(idle_timeout_s=float(idle_s), frame_timeout_s=float(idle_s))
     limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
     tls = plan_tls(plan.settings, plan.tls_folder, warn)
@@ -151,7 +150,7 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
 
 
 def nameserver_label(port: int) -> str:
-    """The name of a nameserver in traces: it has none of its own."""
+    """The name of a nameserver in traces, as it has none of its own."""
     return f"namesrv-{port}"
 
 

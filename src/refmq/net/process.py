@@ -12,7 +12,7 @@ RESERVED_FILES: Final = 100
 
 
 def stop_on_signals() -> asyncio.Event:
-    """An event that SIGTERM and SIGINT set. The second signal does what it does to any process."""
+    """An event set by SIGTERM and SIGINT. A second signal has its default effect."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
 
@@ -27,14 +27,14 @@ def stop_on_signals() -> asyncio.Event:
 
 
 def raise_open_files_limit() -> int:
-    """Raise the soft limit of open files to the hard one; returns how many connections there is room for."""
+    """Raise the soft limit on open files to the hard one; returns how many connections fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
             soft = hard
         except (ValueError, OSError):
-            pass  # a sandbox may forbid it; the soft limit is then what there is
+            pass  # a sandbox may forbid it; then the soft limit stays
     if soft == resource.RLIM_INFINITY:
         return 1_000_000
     return max(1, soft - RESERVED_FILES)

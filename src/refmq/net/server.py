@@ -1,4 +1,4 @@
-"""A server: listens, makes a ``Connection`` of everyone who comes, and ends in bounded time."""
+"""A server: listens, makes a ``Connection`` for each peer, and stops in bounded time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from refmq.net.connection import Connection, Handler
 from refmq.net.limits import Budget, Limits
 from refmq.net.tls import ServerTls
 
-ACCEPT_BACKLOG = 1024  # upstream's netty server has 1024 as well
+ACCEPT_BACKLOG = 1024  # the same as upstream's netty server
 
 
 class Server:
@@ -24,9 +24,9 @@ class Server:
         ...
         await server.close(timeout_s=10)
 
-    ``handler`` is described in ``refmq.net.connection``. ``failure`` is done with an ``AssertionError`` when a handler
-    found that we are wrong; whoever runs the server waits for it and stops. Servers that share their connections'
-    identities (a broker has two ports) share ``numbers``.
+    ``handler`` is described in ``refmq.net.connection``. ``failure`` ends with an ``AssertionError`` when a handler
+    finds a bug in refmq; the owner of the server waits for it and stops. Servers that number their connections
+    together (a broker has two ports) share ``numbers``.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Server:
     ) -> None:
         self.limits = limits or Limits()
         self.refused = 0
-        """Connections closed at once because there were too many."""
+        """Connections closed on arrival because there were too many."""
         self._handler = handler
         self._tls = tls or ServerTls()
         self._budget = Budget(self.limits.memory_bytes_max)
@@ -52,7 +52,7 @@ class Server:
 
     @property
     def connections(self) -> Sequence[Connection]:
-        """The open connections, the oldest first."""
+        """The open connections, oldest first."""
         return tuple(self._connections.values())
 
     def connection(self, number: int) -> Connection | None:
@@ -61,11 +61,11 @@ class Server:
 
     @property
     def held_bytes(self) -> int:
-        """What all connections hold together, as the budget counts it."""
+        """Bytes held by all connections together, as the budget counts them."""
         return self._budget.total
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen. Returns the address in use, which tells the port when 0 was asked for."""
+        """Listen. Returns the address in use, with the actual port if 0 was asked for."""
         assert self._listener is None, "a server is started once"
         loop = asyncio.get_running_loop()
         try:
@@ -78,8 +78,8 @@ class Server:
         return str(name[0]), int(name[1])
 
     async def close(self, timeout_s: float) -> None:
-        """Stop in at most about ``timeout_s``: no new connections, no new requests, then what is in flight is
-        answered, then every connection is closed, and what is not gone by then is cut."""
+        """Stop in at most about ``timeout_s``: refuse new connections and requests, answer what is in flight, close
+        every connection, and abort any that is still open."""
         self._closing = True
         if self._listener is not None:
             self._listener.close()
@@ -93,13 +93,13 @@ class Server:
         for task in late:
             task.cancel()
         for connection in self.connections:
-            connection.close("the server stops")
+            connection.close("the server is stopping")
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 for connection in self.connections:
                     await connection.wait_closed()
         for connection in self.connections:
-            connection.give_up("the server stops")
+            connection.give_up("the server is stopping")
         if late:
             await asyncio.wait(late, timeout=1)
         self.failure.cancel()

@@ -1,8 +1,8 @@
 """TLS inside a connection, on any transport, and beside plain text on the same port.
 
 The records of TLS are handled by ``ssl.SSLObject`` between two memory buffers, so TLS works on every transport that
-carries bytes, simulated ones too. A server looks at the first byte of a connection: 0x16 begins a TLS handshake, and
-no frame begins with it, because its length would be at least 369 MB.
+carries bytes, simulated ones too. A server looks at the first byte of a connection: 0x16 starts a TLS handshake, and
+no frame starts with it, because its length would be at least 369 MB.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TlsLayer:
         )
         self._unsent: list[bytes] = []
         self.ready = False
-        self.ended = False  # the peer has said that nothing follows
+        self.ended = False  # the peer has ended the session
 
     def receive(self, data: bytes) -> bytes:
         """The plain bytes that ``data`` completes. ``WireError`` when it is not TLS or the handshake fails."""
@@ -78,7 +78,7 @@ class TlsLayer:
             raise WireError("TLS record", 0, "valid", error.reason or str(error)) from None
 
     def send(self, plain: bytes) -> None:
-        """Encrypt; before the handshake is done, keep for later."""
+        """Encrypt, or keep for later until the handshake is done."""
         if self.ready:
             self._object.write(plain)
         else:
@@ -89,15 +89,15 @@ class TlsLayer:
         self._shake_hands()
 
     def close(self) -> None:
-        """Say that nothing follows."""
+        """End the session."""
         if self.ready:
             try:
                 self._object.unwrap()
             except (ssl.SSLError, OSError):
-                return  # the peer has not said so yet; it need not
+                return  # the peer has not ended it yet, and need not
 
     def take_outgoing(self) -> bytes:
-        """The bytes that have to go to the peer now."""
+        """The bytes to send to the peer now."""
         return self._outgoing.read()
 
     @property
@@ -135,7 +135,7 @@ class TlsLayer:
 def server_context(
     certificate: Path, key: Path, *, key_password: str | None = None, client_authority: Path | None = None
 ) -> ssl.SSLContext:
-    """The context of a server with its own certificate; clients must show one too if an authority is given."""
+    """The context of a server with its certificate; clients must present one too if an authority is given."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     load_chain(context, certificate, key, key_password)
     if client_authority is not None:
@@ -179,7 +179,7 @@ def load_authority(context: ssl.SSLContext, authority: Path) -> None:
 
 
 def self_signed_certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate for tests and laptops and its key, made with ``openssl`` when the folder has none yet."""
+    """A certificate and key for tests and laptops, made with ``openssl`` if the folder has none yet."""
     certificate, key = folder / "certificate.pem", folder / "key.pem"
     if certificate.is_file() and key.is_file():
         return certificate, key

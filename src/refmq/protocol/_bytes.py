@@ -1,4 +1,4 @@
-"""A reader of big-endian fields that cannot leave its buffer, and the ranges that the fields have.
+"""A reader of big-endian fields that cannot leave its buffer, and the ranges of the fields.
 
 Every layout of the protocol is read through ``ByteReader``: it checks a length against what is really there *before*
 anything is copied, so a forged length costs nothing, and its errors name the field and the offset.
@@ -27,7 +27,7 @@ _I64: Final = struct.Struct(">q")
 class ByteReader:
     """Reads fields one after the other from ``data[start:end]``.
 
-    ``base`` is the offset of ``data[0]`` in the frame or file that the errors speak of; ``error`` is the class they
+    ``base`` is the offset of ``data[0]`` in the frame or file that errors refer to; ``error`` is the class they
     are raised as (``WireError`` for what a peer sent, ``CorruptRecord`` for what a file holds).
     """
 
@@ -93,7 +93,7 @@ class ByteReader:
     def _advance(self, size: int, field: str) -> int:
         start = self.position
         if size > self._end - start:
-            raise self.fail(field, f"{size} bytes", f"{self._end - start} bytes, and then the end")
+            raise self.fail(field, f"{size} bytes", f"only {self._end - start} bytes before the end")
         self.position = start + size
         return start
 

@@ -18,8 +18,8 @@ Names are ordered by UTF-16 units, as Java compares strings: upper case, then ``
 texts on the wire, so it matters that the header decoder keeps numbers as they were sent.
 
 ``_UNIQUE_KEY_QUERY`` is a field on which versions disagree: clients up to 4.9.3 leave it out of the content, newer ones
-do not, and a 4.9.8 server always leaves it out. Both contents are accepted here, which lets nothing through that one of
-the upstream servers would not.
+do not, and a 4.9.8 server always leaves it out. Both contents are accepted here, which lets nothing through that an
+upstream server would refuse.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Credentials:
     security_token: str | None = None
 
     def __repr__(self) -> str:
-        return f"Credentials(access_key={self.access_key!r}, ...)"  # secrets do not belong into logs
+        return f"Credentials(access_key={self.access_key!r}, ...)"  # secrets do not belong in logs
 
 
 def signed_content(fields: Mapping[str, str], body: bytes, *, leave_out: frozenset[str] = frozenset()) -> bytes:

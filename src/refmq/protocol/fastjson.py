@@ -182,7 +182,7 @@ class _Parser:
                 try:
                     text = _PLAIN_STRING.decode(f'"{text}"')
                 except json.JSONDecodeError:
-                    pass  # an escape that only fastjson knows, or none at all: the loop below tells
+                    pass  # an escape only fastjson knows, or an invalid one: the loop below decides
                 else:
                     self._at = match.end()
                     return self._joined([text], start)
@@ -334,7 +334,7 @@ class _Parser:
 
 
 def _utf8(text: str) -> str:
-    """What a stretch of the Latin-1 view really says."""
+    """The real text of a stretch of the Latin-1 view."""
     return text if text.isascii() else text.encode("latin-1").decode()
 
 

@@ -9,8 +9,8 @@
     8       h      -     header           see ``header_json`` and ``header_binary``
     8+h     L-4-h  bytes body             may be empty, which is the same as absent
 
-All integers are big-endian. A peer that breaks any of these rules cannot be understood any more, because nobody knows
-where its next frame begins: the decoder raises once and stays broken, and the connection has to be closed.
+All integers are big-endian. After a peer breaks any of these rules it can no longer be understood, because the start of
+its next frame is unknown: the decoder raises once and stays broken, and the connection has to be closed.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FrameDecoder:
         for command in decoder.feed(chunk): ...
         decoder.end()    # when the peer has closed: raises if it stopped inside a frame
 
-    ``feed`` takes the chunk at once and gives the commands one by one; good frames before a bad one are given
+    ``feed`` takes the whole chunk and yields the commands one by one; good frames before a bad one are yielded
     before the error is raised. At most one incomplete frame and one chunk are held, so memory is bounded by
     ``frame_length_max`` and the chunk, and a length is refused as soon as its bytes are there. The header is limited
     apart from the frame because a parsed JSON document takes many times the room of its text.
@@ -90,17 +90,17 @@ class FrameDecoder:
         return len(self._buffer) - self._consumed
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[RemotingCommand]:
-        """The commands that are complete with ``data``. Raises ``WireError``, and then for ever, on a bad frame."""
+        """The commands that are complete with ``data``. ``WireError`` on a bad frame and on every call after it."""
         if self._error is None:
             self._buffer += data
         return self._commands()
 
     def end(self) -> None:
-        """Say that nothing follows. Raises when the last frame is incomplete."""
+        """Mark the end of the stream. Raises if the last frame is incomplete."""
         if self._error is not None:
             raise WireError(*self._error.args)
         if self.buffered:
-            raise WireError("frame", 0, "complete", f"{self.buffered} bytes, and then the end")
+            raise WireError("frame", 0, "complete", f"only {self.buffered} bytes before the end")
 
     def _commands(self) -> Iterator[RemotingCommand]:
         while True:
@@ -151,7 +151,7 @@ class FrameDecoder:
 
 
 def field_offset(command: RemotingCommand, name: str) -> int:
-    """Where in its frame the value of an ext field of a received command stands; where its header does if unknown."""
+    """The offset in its frame of an ext field's value in a received command; that of the header if unknown."""
     position = json_position if command.serialize_type is SerializeType.JSON else binary_position
     at = position(command.header, name) if command.header else None
     return PREFIX_SIZE + (at or 0)

@@ -96,7 +96,7 @@ def decode_binary_header(header: bytes, *, base: int = 0, body: bytes = b"") -> 
 
 
 def binary_position(header: bytes, name: str) -> int | None:
-    """Where in a header that can be read the value of an ext field begins; of several with the name, the last."""
+    """Where the value of an ext field starts in a readable header; of several with the name, the last."""
     (remark_length,) = _LENGTH.unpack_from(header, FIXED_LENGTH - 8)
     at, found = FIXED_LENGTH + remark_length, None
     while at < len(header):

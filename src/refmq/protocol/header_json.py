@@ -8,7 +8,7 @@
     language                  name                   name or number; JAVA when absent; unknown names become OTHER
     opaque                    number                 number or numeric string; 0 when absent
     remark                    string, if any         string or null
-    serializeTypeCurrentRPC   "JSON"                 ignored: the frame has said it already
+    serializeTypeCurrentRPC   "JSON"                 ignored: the frame has already said it
     version                   number                 number or numeric string; 0 when absent
 
 We write what Java writes: UTF-8, the keys in this order, no white space, nothing for null, the escapes of
@@ -90,12 +90,12 @@ def decode_json_header(header: bytes, *, base: int = 0, body: bytes = b"") -> Re
 
 
 def json_position(header: bytes, name: str) -> int | None:
-    """Where in a header that can be read the value of an ext field begins; of several with the name, the last."""
+    """Where the value of an ext field starts in a readable header; of several with the name, the last."""
     return _value_position(header, ("extFields", name))
 
 
 def _value_position(header: bytes, path: tuple[str, ...]) -> int | None:
-    """Where the value under these keys, each inside the one before, begins. Only for errors: it reads all tokens."""
+    """Where the value under these nested keys starts. Only for errors: it reads all tokens."""
     keys: list[str | None] = []  # of each object or array around the present token, the key that it is the value of
     found, waits_for_value, last_text = None, False, ""
     for token in _TOKEN.finditer(header):
@@ -191,7 +191,7 @@ def _ext_fields(value: object, header: bytes, base: int) -> dict[str, str] | Non
 
 
 def _whole(text: str, header: bytes, base: int, *path: str) -> str:
-    """``text``, unless an escape left half a surrogate pair in it: that is no character and has no UTF-8."""
+    """``text``, unless an escape left half a surrogate pair in it, which is not a character and has no UTF-8."""
     if _HALF_PAIR.search(text):
         at = _position(header, base, *path)
         raise WireError(".".join(path), at, "text of whole characters", "half a surrogate pair")

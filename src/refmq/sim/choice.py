@@ -1,4 +1,4 @@
-"""Where the simulated world takes its decisions from.
+"""Where the simulated world's decisions come from.
 
 A fault never calls a random number generator: it asks a `Choose` for a number below `options`. The
 same faults can then be driven by a seed, by Hypothesis (which shrinks the numbers) or by the list

@@ -12,7 +12,7 @@ Crash model (docs/explanation/crash-model.md):
 - A flush that failed fails for as long as the process lives; what it covered may or may not be durable.
 - The disk has a capacity; besides, "no room" can be injected at any operation that allocates or writes.
 
-Whatever the model leaves open is asked from a `Choose`. Files are sparse: a simulated file of 1 GiB costs
+Whatever the model leaves open is decided by a `Choose`. Files are sparse: a simulated file of 1 GiB costs
 what was written to it.
 """
 
@@ -35,7 +35,7 @@ PAGE_BYTES: Final = 4096
 CAPACITY_BYTES: Final = 1 << 40
 
 OPERATIONS_REMEMBERED: Final = 64
-"""How many of the latest operations a disk can name when something went wrong."""
+"""How many recent operations a disk can list when something goes wrong."""
 
 
 class SimulatedCrash(BaseException):
@@ -113,12 +113,12 @@ class SimulatedDisk:
         self.inject(Fault.CRASH, operation)
 
     def cancel_faults(self) -> None:
-        """Forget what was injected and has not happened."""
+        """Drop injected faults that have not happened."""
         self._planned.clear()
 
     @property
     def has_planned_faults(self) -> bool:
-        """Whether something was injected that has not happened."""
+        """Whether an injected fault has not happened yet."""
         return bool(self._planned)
 
     @property
@@ -217,7 +217,7 @@ class SimulatedDisk:
         medium = self._medium
         if any(inode.unflushed for inode in medium.names.values()):
             return False
-        # What changed inside a directory that is durably gone does not matter any more.
+        # Changes inside a directory that is durably gone no longer matter.
         durable = {medium.root, *medium.durable_paths().values()}
         return not any(directory in durable for change in medium.changes for directory in change.directories)
 
@@ -323,7 +323,7 @@ class SimulatedDisk:
         self._alive()
         if not self.is_directory(directory):
             raise DiskFailed(directory, "flush directory", "no such directory")
-        changes = self._medium.changes_in(directory)  # those that are made while the flush waits are not covered
+        changes = self._medium.changes_in(directory)  # changes made while the flush waits are not covered
         await self._flushing("flush directory", directory, None)
         self._medium.make_durable(changes)
 
@@ -342,7 +342,7 @@ class SimulatedDisk:
         self._effect("write", path)
         inode.size_bytes = max(inode.size_bytes, len(LOCK_TEXT))
         inode.write(0, LOCK_TEXT)
-        inode.unflushed.clear()  # real locks are forced, or never read; either way nobody looks at the bytes
+        inode.unflushed.clear()  # real locks are forced, or never read; either way the bytes do not matter
         self._medium.locked.add(path)
         self._held.add(path)
         return _SimulatedLock(self, path)
@@ -461,7 +461,7 @@ class _SimulatedFile:
         end = inode.size_bytes if end is None else end
         assert 0 <= start <= end <= inode.size_bytes, "flush outside the file"
         first, last = start // inode.page_bytes, -(-end // inode.page_bytes)
-        # What is written while the flush is under way is not covered by it.
+        # The flush does not cover what is written while it runs.
         contents = {number: inode.page(number) for number in inode.unflushed if first <= number < last}
         modified_ms = inode.modified_ms
         inode.flushes += 1
@@ -493,7 +493,7 @@ LOCK_TEXT: Final = b"lock"
 
 
 def _checked(path: str) -> str:
-    """The same path; a path that could leave the disk's root is a mistake of ours."""
+    """The same path; a path that could leave the disk's root is a bug in the caller."""
     assert all(part not in ("", ".", "..") for part in path.split("/")), f"{path!r} is not a relative path"
     return path
 

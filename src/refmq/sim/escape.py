@@ -15,8 +15,8 @@ clocks and sleeps, sockets, threads, processes, files, the operating system's ra
 The third makes a run several times slower, so it is a switch: a test of each cluster uses it.
 
 Some callers have a good reason and are let through: the import system reads modules, `traceback`
-reads source lines, `logging` stamps its records (and gets virtual time). Other threads are not our
-business: the fence is for the thread of the loop only.
+reads source lines, `logging` stamps its records (and gets virtual time). Other threads are left
+alone: the fence is for the loop's thread only.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class Guard:
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict
         self.escapes: list[Escape] = []
-        """Every escape, also those that the code swallowed with a broad `except`."""
+        """Every escape, including those swallowed by a broad `except`."""
         self._patched: list[tuple[Any, str, Any]] = []
         self._profile: Any = None
 
@@ -186,7 +186,7 @@ class Guard:
         return fenced
 
     def _seeded(self, original: Any, thread: int) -> Any:
-        """`Random()` without a seed asks the operating system for one, in C, where nobody sees it."""
+        """`Random()` without a seed asks the operating system for one, in C, where no patch sees it."""
 
         def seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
             if a is None and threading.get_ident() == thread and _package(sys._getframe(1)) not in OUTSIDERS:
@@ -274,7 +274,7 @@ class Patch:
     stamp: Callable[[int], Any] | None = None
     """What those who may read the clock get instead: made from virtual milliseconds."""
     harmless_from: int | None = None
-    """With so many arguments it depends on nothing but them: a time that is given is no escape."""
+    """With this many arguments the result depends only on them: a given time is not an escape."""
 
 
 def _patches(owner: Any, text: str, *names: str) -> list[Patch]:

@@ -42,7 +42,7 @@ MONOTONIC_START_S: Final = 100_000.0
 WALL_START_MS: Final = 1_700_000_000_000
 """2023-11-14T22:13:20Z, the wall clock at the start of every run."""
 CALLBACKS_PER_MOMENT_MAX: Final = 200_000
-"""More callbacks than this at one moment of virtual time is a loop that waits for nothing."""
+"""More callbacks than this at one moment of virtual time means an endless loop."""
 TASKS_KEPT_MIN: Final = 64
 """Finished tasks are dropped from a process when it has twice as many as after the last time, at least this."""
 EXECUTOR_DELAY_S: Final = (0.000_02, 0.000_2)
@@ -69,7 +69,7 @@ class Transports(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An exception that nobody handled."""
+    """An unhandled exception."""
 
     process: str
     at_s: float
@@ -165,7 +165,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     """The loop of a simulated world. `World` makes one per run."""
 
     def __init__(self, schedule: random.Random, outside: Process, guard: Guard) -> None:
-        """`schedule` decides the order, `outside` is the process of whoever drives the run."""
+        """`schedule` decides the order, `outside` is the process of the code that drives the run."""
         self.outside = outside
         self.transports: Transports | None = None
         self.problems: list[Problem] = []
@@ -199,7 +199,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return TimestampMs(WALL_START_MS + int(self.elapsed_s * 1000) + skew_ms)
 
     def entropy(self) -> random.Random:
-        """The random numbers of the process that asks, for shells that need an identifier nobody else has."""
+        """The random numbers of the process that asks, for shells that need a unique identifier."""
         return CURRENT.get(self.outside).entropy
 
     # --- scheduling -------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             self.callbacks_run += 1
             self._moment_callbacks += 1
             if self._moment_callbacks > CALLBACKS_PER_MOMENT_MAX:
-                raise Stuck(f"{process.label} runs for ever at {self.elapsed_s:.6f} s without waiting: {handle!r}")
+                raise Stuck(f"{process.label} runs forever at {self.elapsed_s:.6f} s without waiting: {handle!r}")
             handle._run()
         while self._dead:
             self._dead.pop().reap()
@@ -396,7 +396,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         return task
 
     def report_unseen(self, process: Process) -> None:
-        """Adds the exceptions of finished tasks that nobody has looked at to the problems."""
+        """Reports exceptions of finished tasks that were never retrieved as problems."""
         for task in process.forget_finished_tasks():
             self._unseen(process, task)
 

@@ -34,9 +34,9 @@ class Inode:
     size_is_durable: bool = False
     durable_modified_ms: TimestampMs = NEVER_MS
     flushes: int = 0
-    """Flushes that were begun. They may overlap and end in any order."""
+    """Flushes that were started. They may overlap and end in any order."""
     flushed_by: dict[int, int] = field(default_factory=dict)
-    """Per page: the last begun flush whose content the medium holds."""
+    """Per page: the latest-started flush whose content the medium holds."""
     durable_names: dict[str, Inode] = field(default_factory=dict)
     """Of a directory: the names in it that a power loss leaves."""
 
@@ -184,7 +184,7 @@ class Medium:
         self.changes = [change for change in self.changes if change not in changes]
 
     def durable_paths(self) -> dict[str, Inode]:
-        """What a power loss leaves that undoes every change. A name in a directory that is gone is gone as well."""
+        """What is left after a power loss that undoes every change. A name in a lost directory is lost too."""
         found: dict[str, Inode] = {}
 
         def look_into(directory: Inode, prefix: str) -> None:

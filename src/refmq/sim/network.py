@@ -13,9 +13,9 @@ Faults:
 | `heal(a, b)`            | what waited arrives, late                                                          |
 | `reset_between(a, b)`   | both ends lose the connection; bytes under way are gone in both directions         |
 | `lose_next(a, b)`       | the next bytes from a to b are gone and the connection with them (a lost answer)   |
-| `half_open(a, b)`       | a's end is gone without a word; b hears of it only when it writes                  |
+| `half_open(a, b)`       | a's end vanishes silently; b notices only when it writes                           |
 | `set_delay(...)`        | a slower or less regular wire                                                      |
-| `slow_reader(a, rate)`  | node a reads so many bytes a second and no more                                    |
+| `slow_reader(a, rate)`  | node a reads at most that many bytes a second                                      |
 | crash of a process      | its peers get a reset, if the wire lets it through                                 |
 | power loss of a node    | its peers hear nothing until it is up again and answers their next bytes by a reset |
 
@@ -41,7 +41,7 @@ from refmq.sim.transport import Link, SimulatedSocket, SimulatedTransport
 SYN_RETRIES_S: Final = (1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0)
 """When Linux repeats an unanswered connection request, and, last, when it gives up (tcp_syn_retries 6)."""
 GIVE_UP_S: Final = 924.6
-"""When Linux gives up a connection whose bytes are not acknowledged (tcp_retries2 15)."""
+"""When Linux gives up on a connection whose bytes are not acknowledged (tcp_retries2 15)."""
 FIRST_EPHEMERAL_PORT: Final = 32_768
 LOOPBACK_DELAY_S: Final = 0.000_02
 RECEIVE_BYTES: Final = 256 * 1024
@@ -207,7 +207,7 @@ class Network:
         self._retry_waiting()
 
     def process_died(self, process: Process, *, power: bool) -> None:
-        """Ends every connection and listener of a process; the peers hear of it unless the power is gone."""
+        """Ends every connection and listener of a process; the peers notice unless the power is lost."""
         for server in [server for server in self._servers.values() if server.process is process]:
             del self._servers[server.address]
         for link in list(self.links):
@@ -219,7 +219,7 @@ class Network:
                     elif self._random() < 0.5:
                         self.reset(link, by=end)
                     else:
-                        self.carry(link, end, None)  # The kernel ends the stream in good order.
+                        self.carry(link, end, None)  # The kernel closes the stream cleanly.
 
     # --- faults -----------------------------------------------------------------------------------------------
 
@@ -324,7 +324,7 @@ class Network:
             self._wait(link, sender, data)
             return
         if target.is_gone:
-            if data is not None:  # an end of stream for somebody who is gone needs no answer
+            if data is not None:  # an end of stream sent to a closed end needs no answer
                 self.reset(link, by=target)
             return
         self._note("arrive", sender, target, -1 if data is None else len(data))
@@ -348,9 +348,9 @@ class Network:
         return pair in self._cuts or pair[0] in self._hosts_down or pair[1] in self._hosts_down
 
     def _wait(self, link: Link, sender: SimulatedTransport, data: bytes | None) -> None:
-        """What cannot get through waits to be repeated; the sender gives up when that lasts too long."""
+        """What cannot get through waits to be resent; the sender gives up if that takes too long."""
         if sender.process.address in self._hosts_down:
-            link.muted = sender  # Nobody is left to repeat it.
+            link.muted = sender  # No one is left to resend it.
             return
         waiting = link.waiting.setdefault(sender, deque())
         waiting.append(data)
@@ -372,7 +372,7 @@ class Network:
                         self._send(link, sender, data)
 
     def reset(self, link: Link, by: SimulatedTransport) -> None:
-        """An end that is gone tells the other. What it sent before may arrive before that, or be overtaken."""
+        """A closed end resets the other. What it sent before may arrive first, or be overtaken."""
         if link.broken or link.reset_by is not None:
             return
         pair = (by.process.address, link.other(by).process.address)
@@ -399,7 +399,7 @@ class Network:
         link.waiting.pop(by, None)
 
     def _mute_if_waiting(self, link: Link, end: SimulatedTransport) -> None:
-        """Bytes on the wire outlive their sender; bytes that it would have had to repeat do not."""
+        """Bytes on the wire outlive their sender; bytes it would have had to resend do not."""
         if link.waiting.pop(end, None):
             link.muted = end
 

@@ -3,9 +3,9 @@
 A node of the simulated world has a name, an address and a disk for as long as the world exists. A
 `Process` is one life of it, from a start to a crash or an exit: its tasks, its callbacks that are
 ready to run, its connections, its listening sockets. Which process code runs in is a context
-variable, so every callback and task that it creates belongs to the same process without a word.
+variable, so every callback and task that it creates belongs to the same process automatically.
 
-A process dies in two parts. `die` takes effect at once, in the middle of whatever the process was
+A process dies in two parts. `die` takes effect immediately, in the middle of whatever the process was
 doing: nothing that it does afterwards reaches the world. `reap` unwinds its suspended coroutines
 and runs when the interrupted callback has returned to the loop.
 """
@@ -74,7 +74,7 @@ class Process:
         self.effects += 1
 
     def die(self) -> None:
-        """The end of this life, at once. The loop reaps what is left."""
+        """Ends this life immediately. The loop reaps what is left."""
         if not self.alive:
             return
         self.alive = False
@@ -90,17 +90,17 @@ class Process:
         tasks, self.tasks = self.tasks, []
         for task in tasks:
             if task.done():
-                # An error of a dead process is nobody's business any more, so asyncio need not report it.
+                # An error in a dead process no longer matters, so asyncio need not report it.
                 task._log_traceback = False
                 continue
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch, not in typeshed
             with warnings.catch_warnings():
-                # A `finally` may make a coroutine that nobody can await any more: Python warns, and means a mistake.
+                # A `finally` may make a coroutine that can no longer be awaited; Python would warn as if it were a bug.
                 warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
                 self.context.run(_unwind, task)
 
     def forget_finished_tasks(self) -> list[asyncio.Task[Any]]:
-        """Drops the finished tasks and returns those whose exception nobody has looked at."""
+        """Drops the finished tasks and returns those whose exception was never retrieved."""
         finished = [task for task in self.tasks if task.done()]
         self.tasks = [task for task in self.tasks if not task.done()]
         return [task for task in finished if task._log_traceback]
@@ -114,7 +114,7 @@ def _unwind(task: asyncio.Task[Any]) -> None:
         except RuntimeError:
             continue  # It awaited once more in a `finally`; the next close ends that as well.
         except BaseException:
-            return  # An error on the way out of a dead process reaches nobody.
+            return  # An error on the way out of a dead process has no one to reach.
         return
 
 

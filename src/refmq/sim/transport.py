@@ -6,7 +6,7 @@ What is modelled, from the writer to the reader:
                pause_writing above the high-water mark
 
 - The transport buffer is unbounded, as asyncio's is; `pause_writing` and `resume_writing` are called at
-  the usual marks, so a writer that ignores them is seen by its memory and nothing else.
+  the usual marks, so a writer that ignores them shows only in its memory.
 - At most `WINDOW_BYTES` are under way or unread. A reader that pauses fills the window, and then the
   writer's buffer: back-pressure crosses the wire.
 - A stream arrives in order and whole, cut into other pieces than it was written in.
@@ -60,7 +60,7 @@ class Link:
     reset_by: SimulatedTransport | None = None
     """The end that is gone and whose reset is under way."""
     muted: SimulatedTransport | None = None
-    """The end that is gone and whose reset never got through: nothing of it arrives any more."""
+    """The end that is gone and whose reset never got through: nothing from it arrives any more."""
     last_arrival_s: dict[SimulatedTransport, float] = field(default_factory=dict)
     """Per sending end: nothing that it sends arrives before this."""
     waiting: dict[SimulatedTransport, deque[bytes | None]] = field(default_factory=dict)
@@ -337,7 +337,7 @@ class SimulatedTransport(asyncio.Transport):
     # --- the end ----------------------------------------------------------------------------------------------
 
     def lose(self, error: Exception | None) -> None:
-        """This end is over: the protocol hears of it soon. `error` is None after a close of our own."""
+        """This end is closed: the protocol is notified soon. `error` is None if we closed it ourselves."""
         if self.is_gone:
             return
         self.is_gone = True
@@ -351,7 +351,7 @@ class SimulatedTransport(asyncio.Transport):
             self._network.loop.call_soon(self._protocol.connection_lost, error, context=self.context)
 
     def vanish(self) -> None:
-        """The process of this end is dead: nobody hears of anything."""
+        """The process of this end is dead: there is no one to notify."""
         self.is_gone = True
         self._closing = True
         self._buffer.clear()
@@ -359,7 +359,7 @@ class SimulatedTransport(asyncio.Transport):
         self._network.forget(self)
 
     def _fail(self, error: Exception, message: str) -> None:
-        """A protocol method raised: the connection ends and the loop's handler is told, as in asyncio."""
+        """A protocol method raised: the connection ends and the error goes to the loop's handler, as in asyncio."""
         self._network.loop.call_exception_handler({"message": message, "exception": error, "transport": self})
         self.abort()
 

@@ -152,7 +152,7 @@ class Node:
         world.loop.bury(process)
 
     def crash(self, *, power: bool = False) -> None:
-        """Ends the life now, between two callbacks. With `power` the disk forgets and the peers hear nothing."""
+        """Ends the life now, between two callbacks. With `power` the disk forgets and the peers get no notice."""
         if self.is_up:
             self._power_lost = power
             self.process.die()
@@ -232,7 +232,7 @@ class Node:
 
 
 class NodeDown(Exception):
-    """The node died while something was to be done inside of it."""
+    """The node died while something was to be done inside it."""
 
 
 class World:
@@ -319,7 +319,7 @@ class World:
         self.timeline.note(self.loop.elapsed_s, node, what, *details)
 
     def run(self, story: Awaitable[T], *, limit_s: float = VIRTUAL_TIME_MAX_S) -> T:
-        """Runs until the story is over, ends every node, and reports what nobody handled."""
+        """Runs until the story is over, ends every node, and reports unhandled errors."""
 
         def out_of_time() -> None:
             raise Stuck(f"the story has not ended after {limit_s:g} s of virtual time; {self.loop.waiting()}")
@@ -350,7 +350,7 @@ class World:
         self.loop.close()
 
     def _explain(self, error: BaseException | None) -> None:
-        """An escape or an unhandled exception fails the run, also when the story did not notice."""
+        """An escape or an unhandled exception fails the run, even if the story did not notice."""
         found = [str(escape) for escape in self._guard.escapes] + [str(problem) for problem in self.loop.problems]
         if found and not isinstance(error, SimulatedCrash):
             raise RunFailed("\n".join(found)) from (

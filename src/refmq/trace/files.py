@@ -1,8 +1,8 @@
-"""The files of one life of a node: blocks go to one after the other, each of which can be read alone.
+"""The files of one life of a node: blocks go to one file after another, and each file can be read on its own.
 
-A file is begun when there is a first block for it, and opens with all strings that were written before. It ends when it
-is long enough, when the table of strings begins anew, when writing fails, or when somebody has removed it. A block that
-could not be written is cut off again, and a file without any is removed: a full disk does not fill up with empty files.
+A file is started when there is a first block for it, and opens with all strings written before. It ends when it is long
+enough, when the string table starts over, when writing fails, or when the file has been removed. A block that could not
+be written is cut off, and a file without any block is removed: a full disk does not fill up with empty files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class TraceFiles:
-    """Where blocks are written. `OSError` comes out of `write` alone; the block is then in no file."""
+    """Where blocks are written. Only `write` raises `OSError`; the block is then in no file."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class TraceFiles:
         """The records of all strings of the present table that were written."""
 
     def begin_table(self) -> None:
-        """Strings are numbered anew from the next block on."""
+        """Restarts string numbering with the next block."""
         self.close()
         self._table = []
 
     def write(self, records: bytes) -> None:
         """Writes records as one block."""
         if self._output is not None and _was_removed(self._output):
-            log.warning("the trace file %s was removed, another one is begun", self._path)
+            log.warning("the trace file %s was removed, starting another", self._path)
             self.close()
         if self._size_bytes > self._file_bytes_max:
             self.close()
@@ -96,7 +96,7 @@ class TraceFiles:
         self._file_number += self._size_bytes > 0
         self._size_bytes = 0
         if output is not None:
-            with contextlib.suppress(OSError):  # whatever could be written is written; there is nobody to tell
+            with contextlib.suppress(OSError):  # what could be written is written; there is no one to report to
                 output.close()
 
     def _begin_file(self) -> BinaryIO:
@@ -105,7 +105,7 @@ class TraceFiles:
             self._path = self.directory / f"{self._name}-{self._file_number:05}{SUFFIX}"
             try:
                 self._output = self._opener(self._path)
-            except FileExistsError:  # it could not be removed when it could not be written
+            except FileExistsError:  # removing it failed when writing to it had failed
                 self._file_number += 1
         self._opening = encode_file_head(self._file_number, self._life_ns, self._clock_ns())
         self._block_number = 0
@@ -119,9 +119,9 @@ class TraceFiles:
         return self._output
 
     def _cut(self) -> None:
-        """Takes off what was written of a block, and ends the file; one that has no block goes away."""
+        """Cuts off a partly written block and ends the file; a file without a block is removed."""
         assert self._output is not None
-        with contextlib.suppress(OSError):  # then it has a torn tail, and readers know what that is
+        with contextlib.suppress(OSError):  # then it has a torn tail, which readers recognize
             self._output.truncate(self._size_bytes)
         if self._size_bytes == 0:
             with contextlib.suppress(OSError):  # then it stays, and is empty
@@ -130,8 +130,8 @@ class TraceFiles:
 
 
 def _was_removed(output: BinaryIO) -> bool:
-    """Whether a file has no name any more: what is written to it is gone with it."""
+    """Whether a file no longer has a name: anything written to it is lost."""
     try:
         return os.fstat(output.fileno()).st_nlink == 0
-    except io.UnsupportedOperation:  # it is no file of the operating system
+    except io.UnsupportedOperation:  # not a file of the operating system
         return False

@@ -32,7 +32,7 @@ class MemoryRecorder:
 
 
 def encode_trace(node: str, life_ns: int, events: list[Recorded]) -> bytes:
-    """One trace file with these events, times and operation numbers; sequence numbers are counted anew."""
+    """One trace file with these events, times and operation numbers; sequence numbers start over."""
     encoder = Encoder(node, life_ns)
     parts = [encoder.begin_file(life_ns)]
     block = bytearray(encoder.node_name())

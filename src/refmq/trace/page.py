@@ -1,10 +1,10 @@
-"""Pages: memory in which a node's events are packed one behind the other, until a thread writes them to a file.
+"""Pages: memory in which a node's events are packed one after another, until a thread writes them to a file.
 
-There are two of the same kind: `PlainPage` here, and `refmq_fast.TracePage` in C where it was built. Both make the same
-bytes, and `new_page` is the faster one that is there.
+There are two implementations: `PlainPage` here, and `refmq_fast.TracePage` in C where it was built. Both make the same
+bytes, and `new_page` is the faster one available.
 
-One thread packs and puts; another may read at the same time, because what is finished never changes: it only becomes
-more.
+One thread packs and puts; another may read at the same time, because finished records never change: there are only ever
+more of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Page(Protocol):
 
     @property
     def room(self) -> int:
-        """So many records fit in."""
+        """How many more records fit."""
         ...
 
     def pack(self, event: EventFields, at_ns: int, outcome: int, operation: int, /) -> bool:
@@ -61,7 +61,7 @@ class PlainPage:
         self._size = size_records * RECORD_BYTES
         self._data = bytearray(self._size)
         self._end = 0
-        """Whatever lies before is finished."""
+        """Everything before this is finished."""
 
     def pack(self, event: EventFields, at_ns: int, outcome: int, operation: int, /) -> bool:
         action, actor, subject, queue_id, a, b, c, d = event

@@ -1,8 +1,8 @@
-"""Reading traces, without anything but the standard library.
+"""Reading traces with nothing but the standard library.
 
 A file is read block by block, and no more of it than a block is kept. A block that is not whole ends the file when
-nothing follows it: that is the torn tail which a crash leaves, and no mistake. Anything else that is wrong is reported
-with its place, and reading goes on at the next whole block; a record that makes no sense, at the next record. Strings
+nothing follows it: that is the torn tail a crash leaves, not an error. Anything else that is wrong is reported with its
+position, and reading continues at the next whole block, or after an invalid record at the next record. Strings
 that may have been defined in what is damaged are read as `?` and their number.
 """
 
@@ -39,7 +39,7 @@ SUFFIX: Final = ".trace"
 NODE_NUMBER: Final = 1
 """The string that is the node's name."""
 CHUNK_BYTES: Final = 4096 * RECORD_BYTES
-"""So much is searched at once for the next whole block."""
+"""How many bytes are searched at a time for the next whole block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Strings(dict[int, str]):
 
 
 class TraceReader:
-    """One file, from its begin to its end and once. `CorruptRecord` when it is no trace file."""
+    """One file, read once from start to end. `CorruptRecord` if it is not a trace file."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -116,7 +116,9 @@ class TraceReader:
                     yield unpack_drop(records, at)
                 else:
                     raise CorruptRecord("kind", base + at, "an event, a string or a drop", f"{kind:#04x}")
-            except CorruptRecord as error:  # the checksum holds, so it was written so, or needs what was damaged before
+            except (
+                CorruptRecord
+            ) as error:  # the checksum holds, so it was written this way, or depends on something damaged before
                 self._damaged(base + at, base + at + RECORD_BYTES, str(error))
             at += RECORD_BYTES
 
@@ -160,7 +162,7 @@ class TraceReader:
             at = block.position + len(block.records)
 
     def _damaged(self, position: int, end: int, reason: str) -> None:
-        """Something that is followed by something readable. Neighbours are one stretch, with the first reason."""
+        """Damage followed by something readable. Adjacent damage is one stretch, with the first reason."""
         last = self.damage[-1] if self.damage else None
         if last is not None and last.end == position:
             self.damage[-1] = replace(last, end=end)

@@ -9,7 +9,7 @@ record is its kind:
 | 0x00 | nothing      | space that was reserved and never used: the clean end of a file          |
 | 0x01 | event        | one step of a node, or one moment of a client's operation                |
 | 0x02 | string       | a piece of a string of the table; strings stand before their first use   |
-| 0x03 | drop         | so many events are missing here, because the disk was too slow           |
+| 0x03 | drop         | how many events are missing here, because the disk was too slow          |
 | 0x04 | block        | the head of a block: how many records follow, and their checksum         |
 | 0x72 | file         | the head of the file (`r`, the first letter of the magic)                |
 
@@ -22,7 +22,7 @@ File head, once at offset 0:
 | 10     | 2    | u16  | record_size | 64                                                               |
 | 12     | 4    | u32  | file_number | 0 for the first file of a life, then one more for each           |
 | 16     | 8    | i64  | life_ns     | when the node started, ns since 1970: the name of this life      |
-| 24     | 8    | i64  | created_ns  | when the file was begun                                          |
+| 24     | 8    | i64  | created_ns  | when the file was started                                        |
 | 32     | 28   |      | reserved    | zeros                                                            |
 | 60     | 4    | u32  | crc         | CRC-32 of the first 60 bytes                                     |
 
@@ -95,7 +95,7 @@ STRING_PIECE_BYTES: Final = 56
 STRINGS_MAX: Final = 65_535
 """Strings of one file; action numbers have 16 bits. A file whose table is full is followed by a new one."""
 STRING_BYTES_MAX: Final = 32_767
-"""The longest topic has 127 characters and the longest group 255; whatever is longer than this is cut."""
+"""The longest topic has 127 characters and the longest group 255; anything longer than this is cut."""
 
 KIND_NOTHING: Final = 0x00
 KIND_EVENT: Final = 0x01
@@ -140,9 +140,9 @@ class Outcome(IntEnum):
     INVOKE = 1
     OK = 2
     FAIL = 3
-    """It surely did not happen."""
+    """It certainly did not happen."""
     UNKNOWN = 4
-    """Nobody can know whether it happened."""
+    """It cannot be known whether it happened."""
     CONSUMED = 5
     """A message reached a listener."""
 
@@ -163,7 +163,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """So many events are missing, the first of them with this sequence number."""
+    """How many events are missing, and the sequence number of the first."""
 
     count: int
     sequence: int
@@ -252,11 +252,11 @@ class Encoder:
         return record
 
     def drop(self, dropped: Dropped) -> bytes:
-        """The record that says that events are missing."""
+        """The record that reports missing events."""
         return _DROP.pack(KIND_DROP, 0, dropped.sequence & 0xFFFF_FFFF, dropped.at_ns, dropped.count)
 
     def define(self, text: str) -> bytes:
-        """Enters a string into the table; the records that say so."""
+        """Adds a string to the table; returns the records that define it."""
         number = self.string_count + 1
         assert number <= STRINGS_MAX
         self.string_count = number
@@ -277,7 +277,7 @@ def _cut(data: bytes) -> bytes:
 
 
 def encode_file_head(file_number: int, life_ns: int, created_ns: int) -> bytes:
-    """The head of a file. Behind it come the strings of the table, as far as they are used in it."""
+    """The head of a file. The strings of the table follow it, as far as the file uses them."""
     head = _FILE_HEAD.pack(MAGIC, VERSION, RECORD_BYTES, file_number, life_ns, created_ns)
     return head + _U32.pack(crc32(head))
 

@@ -4,8 +4,8 @@
 
 Recording reads the clock and packs 64 bytes. It never waits for a lock or for the disk and never raises. While all
 pages wait for the disk events are dropped, and the next event that finds room is preceded by a record of how many are
-missing. When writing fails (a full or broken disk, a directory that is gone) what could not be written stays in its
-page, and after `RETRY_S` it is written to another file. A trace that is lost costs a trace.
+missing. When writing fails (a full or broken disk, a missing directory) what could not be written stays in its page,
+and after `RETRY_S` it is written to another file. A lost trace costs nothing but the trace.
 
 Who may touch what: `record` and `close` belong to one thread, that of the node's loop. It fills the last page, or adds
 one. The writer's thread writes what is finished in the oldest page, and removes it when it is full and written. Strings
@@ -35,7 +35,7 @@ from refmq.trace.record import KIND_EVENT, RECORD_BYTES, Dropped, Encoder, Outco
 BUFFER_EVENTS_MAX: Final = 65_536
 """Events that may wait for the disk: 4 MiB of memory."""
 PAGES_MIN: Final = 4
-"""In so many pages the memory is divided at least: one is filled while others wait."""
+"""The least number of pages the memory is divided into: one is filled while others wait."""
 PAGE_RECORDS_MAX: Final = 2_048
 FILE_BYTES_MAX: Final = 256 * 1024 * 1024
 """A file is rolled when it has grown beyond this."""
@@ -44,7 +44,7 @@ FLUSH_INTERVAL_S: Final = 0.2
 RETRY_S: Final = 5.0
 """After a failed write the disk is left alone for this long."""
 SAY_INTERVAL_S: Final = 10.0
-"""Dropped events are worth a line in the log so often at most."""
+"""The shortest time between two log lines about dropped events."""
 CLOSE_TIMEOUT_S: Final = 10.0
 
 log = logging.getLogger(__name__)
@@ -58,15 +58,15 @@ class _QueuedPage:
     def __init__(self, page: Page, *, opens_table: bool) -> None:
         self.page = page
         self.written = 0
-        """So many bytes of it are in a file."""
+        """How many of its bytes are in a file."""
         self.is_full = False
-        """Nothing more comes: the node fills another page."""
+        """Nothing more is added: the node fills another page."""
         self.opens_table = opens_table
-        """The table of strings begins here, so a file has to begin as well."""
+        """The string table starts over here, so a new file must too."""
 
 
 def _pack_nothing(event: EventFields, at_ns: int, outcome: int, operation: int, /) -> bool:
-    """What packs while there is no room: everything takes the slow way."""
+    """The packer while there is no room: every event takes the slow path."""
     return False
 
 
@@ -84,7 +84,7 @@ class TraceWriter:
         opener: Opener = lambda path: path.open("xb", buffering=0),
         new_page: NewPage = new_page,
     ) -> None:
-        """Makes the directory, and fails here if it cannot: later nothing is allowed to fail."""
+        """Makes the directory, and fails now if it cannot: nothing may fail later."""
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -102,7 +102,7 @@ class TraceWriter:
             directory, node, self._encoder.life_ns, clock_ns=clock_ns, file_bytes_max=file_bytes_max, opener=opener
         )
         self._missing_now = 0
-        """Events that were dropped and no page says to be missing yet."""
+        """Dropped events that no page reports as missing yet."""
         self._dropped_count = 0
         self._undefined = b""
         """The records of strings that have numbers and stand in no page yet."""
@@ -115,11 +115,11 @@ class TraceWriter:
         self._pack = self._page.page.pack
         self._wake = threading.Event()
         self._failure = ""
-        """Why nothing can be written, as long as that lasts."""
+        """Why nothing can be written, while that lasts."""
         self._dropped_said = 0
         self._silent_until_s = 0.0
         self._lost_count = 0
-        """Events that were in pages to the end."""
+        """Events still in pages at the end."""
         self._thread = threading.Thread(target=self._run, name=f"trace-{node}", daemon=True)
         self._thread.start()
 
@@ -147,7 +147,7 @@ class TraceWriter:
         self._wake.set()
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            log.warning("the trace in %s has no end: it could not be written in %.0f s", self.directory, timeout_s)
+            log.warning("the trace in %s is incomplete: it could not be finished in %.0f s", self.directory, timeout_s)
 
     def __enter__(self) -> TraceWriter:
         return self
@@ -176,17 +176,17 @@ class TraceWriter:
         self._put_waiting(at_ns)
         self._pack = self._page.page.pack
         if not self._pack(event, at_ns, outcome, operation):
-            # A number that does not fit is a mistake of ours, but no reason to fail anything.
+            # A number that does not fit is a bug in refmq, but not a reason to fail anything.
             self._drop()
             self._put_waiting(at_ns)
 
     def _drop(self) -> None:
         self._dropped_count += 1
         self._missing_now += 1
-        self._pack = _pack_nothing  # the next event has to say first that this one is missing
+        self._pack = _pack_nothing  # the next event must first report that this one is missing
 
     def _begin_table(self) -> None:
-        """Strings are numbered anew; the first is the node's name."""
+        """Restarts string numbering; the first is the node's name."""
         self._encoder.begin_table()
         self._undefined = self._encoder.node_name()
         self._opens_table = True
@@ -196,7 +196,7 @@ class TraceWriter:
         return len(self._pages) < self._pages_max
 
     def _turn_page(self) -> None:
-        """Begins a page, and leaves the one before to the writer."""
+        """Starts a page, and leaves the previous one to the writer."""
         before = self._page
         self._page = self._add_page(before.page.sequence)
         before.is_full = True
@@ -226,7 +226,7 @@ class TraceWriter:
 
     def _run(self) -> None:
         while True:
-            is_last = self._is_closed  # before the pages are looked at: then nothing comes any more
+            is_last = self._is_closed  # read before the pages: nothing is added after it is set
             pause_s = FLUSH_INTERVAL_S
             try:
                 while self._write_page():
@@ -244,7 +244,7 @@ class TraceWriter:
     def _write_page(self) -> bool:
         """Writes what is new in the oldest page; whether there is another one."""
         queued = self._pages[0]
-        is_full = queued.is_full  # before it is read: whatever comes later is then in another page
+        is_full = queued.is_full  # checked before reading: anything later is then in another page
         records = queued.page.read(queued.written)
         if records:
             if queued.opens_table and queued.written == 0:
@@ -253,7 +253,7 @@ class TraceWriter:
             queued.written += len(records)
             if self._failure:
                 self._failure = ""
-                log.warning("the trace in %s is written again", self.directory)
+                log.warning("the trace in %s can be written again", self.directory)
         if is_full:
             self._pages.popleft()
         return is_full
@@ -262,26 +262,26 @@ class TraceWriter:
         """What was to be written stays in its page."""
         if self._failure != str(error):
             self._failure = str(error)
-            log.warning("the trace in %s cannot be written, events wait for it: %s", self.directory, error)
+            log.warning("the trace in %s cannot be written, events are waiting: %s", self.directory, error)
 
     def _say_dropped(self, *, at_once: bool) -> None:
         """Says from time to time that events are dropped, for as long as they are."""
         dropped, now_s = self._dropped_count, time.monotonic()
         if dropped > self._dropped_said and (at_once or now_s >= self._silent_until_s):
             self._dropped_said, self._silent_until_s = dropped, now_s + SAY_INTERVAL_S
-            log.warning("the trace in %s is not complete: %d events were dropped so far", self.directory, dropped)
+            log.warning("the trace in %s is incomplete: %d events dropped so far", self.directory, dropped)
 
     def _give_up(self) -> None:
         """Counts what could not be written to the end."""
         for queued in self._pages:
             self._lost_count += queued.page.read(queued.written)[::RECORD_BYTES].count(KIND_EVENT)
         if self._lost_count:
-            log.warning("the trace in %s ends early: %d events are lost", self.directory, self._lost_count)
+            log.warning("the trace in %s ends early: %d events lost", self.directory, self._lost_count)
 
 
 @contextlib.contextmanager
 def recording(directory: Path | None, node: str) -> Iterator[TraceWriter | None]:
-    """The recorder of a node as long as it runs; none without a directory."""
+    """The recorder of a node while it runs; none without a directory."""
     if directory is None:
         yield None
         return

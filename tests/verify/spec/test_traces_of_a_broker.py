@@ -11,8 +11,8 @@ from refmq.model.vocabulary import TRANSACTION_CHECK_BACK as PROTOCOL
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.tlc import Tlc, find_tlc
 from refmq.verify.spec.traces import TraceEvent, validate_events
+from tests.broker.halves import beat, checks, end, send_half
 from tests.broker.harness import Harness, run
-from tests.broker.test_transactions import beat, checks, end, send_half
 from tests.verify.spec.helpers import SPEC
 
 OPTIONS = RunOptions(heap="512m", timeout_s=240)

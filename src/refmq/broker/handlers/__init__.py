@@ -43,4 +43,4 @@ __all__ = [
 ]
 
 SERVED: Final = frozenset(HANDLERS) | frozenset(SERVERS)
-"""The request codes that a broker of ours serves: here, and in the plane."""
+"""The request codes our broker serves, here and in the plane."""

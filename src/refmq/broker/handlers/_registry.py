@@ -20,11 +20,11 @@ Handler: TypeAlias = Callable[[Broker, Peer, RemotingCommand], Answer | Awaitabl
 HANDLERS: Final[dict[int, Handler]] = {}
 
 BODY_BYTES_MAX: Final = 1 << 20
-"""The longest JSON body of a client's request: a heartbeat with a thousand subscriptions is a tenth of it."""
+"""The longest JSON body of a client's request; a heartbeat with a thousand subscriptions takes a tenth of it."""
 
 
 def handles(*codes: RequestCode) -> Callable[[Handler], Handler]:
-    """Enters a function into the dispatch table."""
+    """Adds a function to the dispatch table."""
 
     def enter(handler: Handler) -> Handler:
         for code in codes:
@@ -36,7 +36,7 @@ def handles(*codes: RequestCode) -> Callable[[Handler], Handler]:
 
 
 def handle(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer | Awaitable[Answer]:
-    """Serves one request, or says that nobody here does."""
+    """Serves one request, or answers that its code is not supported."""
     handler = HANDLERS.get(command.code)
     if handler is None:
         return refuse(command, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {command.code} not supported")
@@ -51,5 +51,5 @@ def done(command: RemotingCommand, fields: dict[str, str] | None = None, body: b
 def refuse(
     command: RemotingCommand, code: ResponseCode, remark: str, fields: dict[str, str] | None = None
 ) -> RemotingCommand:
-    """The answer to a request that did not."""
+    """The answer to a request that failed."""
     return response(command, code, fields, remark=remark)

@@ -1,6 +1,6 @@
-"""Topics and groups under administration: create, change, delete and list them.
+"""Topics and groups: create, change, delete and list them.
 
-A change is durable and known to the nameservers before it is answered.
+A change is durable, and the nameservers know it, before it is acknowledged.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC
 ON_SLAVE: Final = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
 
 QUEUES_MAX: Final = 65_536
-"""Queues of one topic; upstream takes any number, and then creates them on the way."""
+"""The most queues of one topic; upstream takes any number and creates them on demand."""
 
 CLEANINGS_BY_HAND: Final = 20
 """How often files are removed, 10 at a time, when an operator asks for it: DefaultMessageStore, 4.9.8."""
 
 KEPT_WITHOUT_CONFIG: Final = frozenset({SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC})
-"""Topics whose queues stay although no topic configuration names them."""
+"""Topics whose queues are kept even without a topic configuration."""
 
 
 def _name_refusal(broker: Broker, command: RemotingCommand, name: str) -> RemotingCommand | None:
@@ -65,7 +65,7 @@ async def update_and_create_topic(broker: Broker, peer: Peer, command: RemotingC
     header = decode_header(CreateTopicRequest, command)
     kind = TopicFilterType.__members__.get(header.topic_filter_type)
     if kind is None:
-        remark = f"the topic filter type {header.topic_filter_type!r} is not known"
+        remark = f"unknown topic filter type {header.topic_filter_type!r}"
         return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
     topic = TopicConfig(
         topic_name=header.topic,
@@ -123,7 +123,7 @@ async def delete_topic_in_broker(broker: Broker, peer: Peer, command: RemotingCo
 
 @handles(RequestCode.CLEAN_UNUSED_TOPIC)
 def clean_unused_topic(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Deletes the queues of every topic that has no configuration any more."""
+    """Deletes the queues of every topic that no longer has a configuration."""
     known = broker.state.topics.topics
     stored = {queue.topic for queue in broker.engine.store.queues()}
     for name in sorted(stored):
@@ -156,7 +156,7 @@ def get_all_topic_config(broker: Broker, peer: Peer, command: RemotingCommand) -
 
 @handles(RequestCode.GET_TOPIC_CONFIG)
 def get_topic_config(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """One topic's configuration; the admin tool of 5.x asks for it before everything else."""
+    """One topic's configuration; the 5.x admin tool asks for it first."""
     name = decode_header(GetTopicConfigRequest, command).topic
     topic = broker.state.topics.get(name)
     if topic is None:

@@ -1,4 +1,4 @@
-"""The broker about itself: 28 runtime info, 315 statistics, 25 and 26 its configuration."""
+"""What the broker reports about itself: 28 runtime info, 315 statistics, 25 and 26 its configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients and their groups: heartbeats (34), leaving (35), members of a group (38), is an expression legal (46)."""
+"""Clients and their groups: heartbeats (34), leaving (35), members of a group (38), checking an expression (46)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from refmq.protocol.headers.codec import decode_header
 
 @handles(RequestCode.HEART_BEAT)
 async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """Registers a client in all its groups, or keeps its places. Members are told before the client is answered."""
+    """Registers a client in all its groups, or renews it. Members are notified before the client gets its answer."""
     data = decode_body(HeartbeatData, command.body, bytes_max=BODY_BYTES_MAX)
     member = Member(
         connection=ConnectionId(peer.number),
@@ -38,7 +38,7 @@ async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> Re
     )
     for consumer in data.consumer_data_set:
         await _register_consumer(broker, consumer, member)
-    if peer.closed:  # while we waited for a retry topic: then nobody would remove it any more
+    if peer.closed:  # it closed while we waited for a retry topic: nothing would ever remove it
         return done(command)
     for producer in data.producer_data_set:
         table = clients.heartbeat_producer(broker.state.clients, producer.group_name, member)
@@ -65,7 +65,7 @@ async def _register_consumer(broker: Broker, consumer: ConsumerData, member: Mem
 
 @handles(RequestCode.UNREGISTER_CLIENT)
 def unregister_client(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """A client says good-bye to a group, or to two."""
+    """Unregisters a client from its producer group, its consumer group, or both."""
     header = decode_header(UnregisterClientRequest, command)
     connection = ConnectionId(peer.number)
     if header.producer_group:
@@ -80,7 +80,7 @@ def unregister_client(broker: Broker, peer: Peer, command: RemotingCommand) -> R
 
 @handles(RequestCode.GET_CONSUMER_LIST_BY_GROUP)
 def get_consumer_list_by_group(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """The client ids of a group: what every member allocates the queues by."""
+    """The client ids of a group, from which every member computes the queue allocation."""
     header = decode_header(GetConsumerListByGroupRequest, command)
     consumer = broker.state.clients.consumers.get(header.consumer_group)
     if consumer is None:
@@ -101,7 +101,7 @@ def check_client_config(broker: Broker, peer: Peer, command: RemotingCommand) ->
         remark = f"The broker does not support consumer to filter message by {subscription.expression_type}"
         return refuse(command, ResponseCode.SYSTEM_ERROR, remark)
     if subscription.expression_type != EXPRESSION_SQL92:
-        remark = f"the expression type {subscription.expression_type} is not known"
+        remark = f"unknown expression type {subscription.expression_type}"
         return refuse(command, ResponseCode.SUBSCRIPTION_PARSE_FAILED, remark)
     try:
         compile_expression(subscription.sub_string)

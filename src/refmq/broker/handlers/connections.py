@@ -1,4 +1,4 @@
-"""Who is connected, and what is asked of them through the broker: 203, 204, 300, 328; 221, 307, 309."""
+"""Who is connected (203, 204, 300, 328), and requests relayed to them (221, 307, 309)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _connection(member: Member) -> Connection:
 
 @handles(RequestCode.GET_CONSUMER_CONNECTION_LIST)
 def get_consumer_connection_list(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """The members of a consumer group and what they subscribe."""
+    """The members of a consumer group and their subscriptions."""
     name = decode_header(GetConsumerConnectionListRequest, command).consumer_group
     group = broker.state.clients.consumers.get(name)
     if group is None:
@@ -96,7 +96,7 @@ def get_all_producer_info(broker: Broker, peer: Peer, command: RemotingCommand) 
 
 @handles(RequestCode.QUERY_TOPIC_CONSUME_BY_WHO)
 def query_topic_consume_by_who(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """The groups that subscribe a topic or have offsets in it."""
+    """The groups that subscribe to a topic or have offsets in it."""
     topic = decode_header(QueryTopicConsumeByWhoRequest, command).topic
     online = {name for name, group in broker.state.clients.consumers.items() if topic in group.subscriptions}
     names = tuple(sorted(online.union(broker.engine.offsets.groups_of(topic))))
@@ -115,7 +115,7 @@ async def get_consumer_running_info(broker: Broker, peer: Peer, command: Remotin
 
 @handles(RequestCode.CONSUME_MESSAGE_DIRECTLY)
 async def consume_message_directly(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Hands one stored message to one consumer, now."""
+    """Delivers one stored message directly to one consumer."""
     header = decode_header(ConsumeMessageDirectlyRequest, command)
     _, offset = parse_message_id(header.msg_id or "")
     data = broker.engine.store.message_at(offset)
@@ -186,7 +186,7 @@ async def _statuses(
         try:
             answer = await peer.request(question, STATUS_TIMEOUT_S)
         except RefmqError:
-            continue  # a member that does not answer is missing in the table: the caller sees that
+            continue  # the caller sees that this member is missing from the table
         if answer.code == ResponseCode.SUCCESS and answer.body:
             status = decode_body(GetConsumerStatusBody, answer.body)
             table[member.client_id] = dict(status.message_queue_table)

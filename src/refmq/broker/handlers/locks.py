@@ -17,12 +17,12 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand
 
 LOANS_MAX: Final = 1_000_000
-"""Loans kept at once; more are refused, so that nobody can fill the memory."""
+"""The most loans kept at a time; more are refused, so that clients cannot fill the memory."""
 
 
 @handles(RequestCode.LOCK_BATCH_MQ)
 def lock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """Lends queues. The answer lists those that the client holds now; none is no error."""
+    """Lends queues. The answer lists those the client now holds; an empty list is not an error."""
     body = decode_body(LockBatchRequestBody, command.body, bytes_max=BODY_BYTES_MAX)
     if len(broker.state.locks.loans) + len(body.mq_set) > LOANS_MAX:
         return refuse(command, ResponseCode.SYSTEM_BUSY, "too many queues are locked at this broker")

@@ -1,4 +1,4 @@
-"""How far queues and groups are: 202, 208, 303, 317; and moving groups: 222 by time, 314 clone, 308 correction."""
+"""How far queues and groups have come (202, 208, 303, 317), and moving groups (222 by time, 314 clone, 308 correct)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _queue(broker: Broker, topic: str, queue_id: int) -> MessageQueue:
 
 @handles(RequestCode.GET_TOPIC_STATS_INFO)
 def get_topic_stats_info(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Where each queue of a topic begins and ends, and when it last got a message."""
+    """Where each queue of a topic starts and ends, and when it last got a message."""
     name = decode_header(GetTopicStatsInfoRequest, command).topic
     topic = broker.state.topics.get(name)
     if topic is None:
@@ -70,7 +70,7 @@ def get_topic_stats_info(broker: Broker, peer: Peer, command: RemotingCommand) -
 
 @handles(RequestCode.GET_CONSUME_STATS)
 def get_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """How far a group is in each of its queues."""
+    """How far a group has come in each of its queues."""
     header = decode_header(GetConsumeStatsRequest, command)
     group = header.consumer_group
     asked = [name for name in (header.topic_list or header.topic or "").split(";") if name.strip()]
@@ -86,7 +86,7 @@ def get_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> A
 
 
 def _is_not_subscribed(broker: Broker, group: str, topic: str) -> bool:
-    """Whether a group that is online wants other topics, and not this one."""
+    """Whether a group is online but not subscribed to this topic."""
     consumer = broker.state.clients.consumers.get(group)
     return consumer is not None and len(consumer.subscriptions) > 0 and topic not in consumer.subscriptions
 
@@ -99,8 +99,8 @@ def _consume_rate(broker: Broker, group: str, topic: str) -> float:
 def _progress(
     broker: Broker, group: str, topic: TopicConfig, queues: int, asked_by: int
 ) -> dict[MessageQueue, OffsetWrapper]:
-    """Where a group is in each queue. Who asks with 5.x gets a pull offset too, and sees nothing in flight: where
-    pulls are is not remembered, and without the field it would subtract from 0."""
+    """Where a group is in each queue. A 5.x caller also gets a pull offset, so that it shows nothing in flight:
+    we do not remember how far pulls have come, and without the field it would subtract from 0."""
     store, name = broker.engine.store, topic.topic_name
     table = {}
     for queue_id in range(queues):
@@ -117,7 +117,7 @@ def _progress(
 
 @handles(RequestCode.GET_BROKER_CONSUME_STATS)
 def get_broker_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """The progress of every group; only in ordered topics when asked so."""
+    """The progress of every group, in ordered topics only if asked."""
     only_ordered = decode_header(GetBrokerConsumeStatsRequest, command).is_order
     total = 0
     rows: list[dict[str, tuple[ConsumeStats, ...]]] = []
@@ -137,7 +137,7 @@ def get_broker_consume_stats(broker: Broker, peer: Peer, command: RemotingComman
 
 @handles(RequestCode.QUERY_CONSUME_TIME_SPAN)
 def query_consume_time_span(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Which times the queues of a topic cover, and where in them a group is."""
+    """The time span of each queue of a topic, and where a group is in it."""
     header = decode_header(QueryConsumeTimeSpanRequest, command)
     topic = broker.state.topics.get(header.topic)
     if topic is None:
@@ -176,7 +176,7 @@ def _time_span(broker: Broker, header: QueryConsumeTimeSpanRequest, queue_id: in
 
 @handles(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
 def invoke_broker_to_reset_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Moves a group that is online to a time: its members are told and commit the new offsets themselves."""
+    """Moves an online group to a time: its members are notified and commit the new offsets themselves."""
     header = decode_header(ResetOffsetRequest, command)
     topic = broker.state.topics.get(header.topic)
     if topic is None:
@@ -233,7 +233,7 @@ def _tell_members(
 
 @handles(RequestCode.CLONE_GROUP_OFFSET)
 def clone_group_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Gives one group the offsets that another has in a topic. Without a topic nothing happens, as upstream."""
+    """Copies one group's offsets in a topic to another group. Without a topic nothing happens, as upstream."""
     header = decode_header(CloneGroupOffsetRequest, command)
     name = header.topic or ""
     if name in broker.state.topics.topics and (
@@ -247,7 +247,7 @@ def clone_group_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> 
 @handles(RequestCode.QUERY_CORRECTION_OFFSET)
 def query_correction_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """The lowest offset that any group has in each queue of a topic. (Upstream deletes the filtered groups' offsets
-    from its live table on the way; here they are only left out.)"""
+    from its live table as a side effect; here they are only left out.)"""
     header = decode_header(QueryCorrectionOffsetRequest, command)
     left_out = frozenset((header.filter_groups or "").split(","))
     groups = [g for g in broker.engine.offsets.groups_of(header.topic) if g not in left_out]

@@ -23,7 +23,7 @@ DUMP_COUNT_MAX: Final = 1_000
 
 @handles(RequestCode.QUERY_MESSAGE)
 def query_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Messages with a key. Hash collisions come along: the client compares the keys."""
+    """Messages with a key. Hash collisions are included: the client compares the keys."""
     header = decode_header(QueryMessageRequest, command)
     count = broker.config.default_query_max_num if header.unique_key_query else header.max_num
     result = broker.engine.store.query_by_key(
@@ -46,7 +46,7 @@ def query_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answe
 
 @handles(RequestCode.VIEW_MESSAGE_BY_ID)
 def view_message_by_id(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """The message at a physical offset: the id holds it."""
+    """The message at the physical offset in its id."""
     offset = decode_header(ViewMessageRequest, command).offset
     data = broker.engine.store.message_at(PhysicalOffset(offset))
     if data is None:
@@ -56,7 +56,7 @@ def view_message_by_id(broker: Broker, peer: Peer, command: RemotingCommand) -> 
 
 @handles(RequestCode.QUERY_CONSUME_QUEUE)
 def query_consume_queue(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Units of a queue, for people who look into one."""
+    """Units of a queue, for people inspecting it."""
     header = decode_header(QueryConsumeQueueRequest, command)
     store = broker.engine.store
     if QueueId(header.topic, header.queue_id) not in store.queues():
@@ -86,7 +86,7 @@ def query_consume_queue(broker: Broker, peer: Peer, command: RemotingCommand) ->
 
 
 def _filter_text(group: str | None, topic: str, *, online: bool) -> str | None:
-    """What upstream writes about the filter of a group: JSON of its SQL92 data, which tags do not have."""
+    """What upstream reports as a group's filter: its SQL92 data as JSON. Tag subscriptions have none."""
     if not group:
         return None
     return "null" if online else f"{group}@{topic} is not online!"

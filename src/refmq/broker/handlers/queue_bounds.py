@@ -1,6 +1,6 @@
-"""Offsets: all that groups have consumed (43), and where queues begin and end (29 to 32).
+"""Offsets: what all groups have consumed (43), and where queues start and end (29 to 32).
 
-One offset of one group (14, 15) is the hot path's: `refmq.plane.offset_requests`.
+Requests for one offset of one group (14, 15) belong to the hot path: `refmq.plane.offset_requests`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def get_all_delay_offset(broker: Broker, peer: Peer, command: RemotingCommand) -
 
 @handles(RequestCode.GET_MAX_OFFSET)
 def get_max_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """The offset that the next message of a queue gets."""
+    """The offset the next message of a queue will get."""
     header = decode_header(GetMaxOffsetRequest, command)
     offset = broker.engine.store.max_offset(header.topic, header.queue_id)
     return done(command, encode_header(GetMaxOffsetResponse(offset=offset)))
@@ -48,7 +48,7 @@ def get_max_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> Remo
 
 @handles(RequestCode.GET_MIN_OFFSET)
 def get_min_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """The first message of a queue that is still there."""
+    """The first message still in a queue."""
     header = decode_header(GetMinOffsetRequest, command)
     offset = broker.engine.store.min_offset(header.topic, header.queue_id)
     return done(command, encode_header(GetMinOffsetResponse(offset=offset)))
@@ -66,7 +66,7 @@ def get_earliest_msg_storetime(broker: Broker, peer: Peer, command: RemotingComm
 
 @handles(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP)
 def search_offset_by_timestamp(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
-    """The message nearest to a time; a 5.x client says which side it means."""
+    """The message nearest to a time; a 5.x client says from which side."""
     header = decode_header(SearchOffsetRequest, command)
     boundary = {"LOWER": Boundary.LOWER, "UPPER": Boundary.UPPER}.get(
         (header.boundary_type or "").upper(), Boundary.NEAREST

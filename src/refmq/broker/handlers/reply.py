@@ -1,7 +1,7 @@
 """Request-reply: 324 and 325 SEND_REPLY_MESSAGE bring an answer, 326 pushes it to the producer that asked.
 
-The answer names the client that waits for it. It is pushed over the connection on which that client's heartbeats come,
-and stored besides, so that it can be looked at later.
+The answer names the client waiting for it. It is pushed over the connection that carries that client's heartbeats, and
+also stored, so that it can be inspected later.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PUSH_TIMEOUT_S: Final = 10.0
 
 @handles(RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
 async def send_reply_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Pushes an answer to who asked, and stores it."""
+    """Pushes an answer to the requester, and stores it."""
     header = decode_send_header(command)
     draw = broker.environment.random_below(RANDOM_QUEUE_BOUND)
     frame = Frame(0, peer.number, peer.peer, command, draw=draw)
@@ -58,7 +58,7 @@ async def send_reply_message(broker: Broker, peer: Peer, command: RemotingComman
 
 
 async def _check(broker: Broker, frame: Frame, header: SendMessageRequest) -> SendAllowed | Refusal:
-    """Where an answer is stored. Its topic comes to be like that of a send."""
+    """Where an answer is stored. Its topic is created as for a send."""
     topic = check_topic(broker.snapshot(), frame, header, broker.environment.now_ms())
     if isinstance(topic, NeedsTopic):
         if not await broker.create_topic_on_send(topic.creation):

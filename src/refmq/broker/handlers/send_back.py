@@ -1,7 +1,7 @@
 """Sending back: 36 CONSUMER_SEND_MSG_BACK. A consumer that could not handle a message gets it again later.
 
-The message goes to the group's retry topic behind a delay that grows with each round, and to its dead letters when it
-was tried often enough.
+The message goes to the group's retry topic after a delay that grows with each retry, and to its dead letters after
+too many of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Transactions over the wire: decisions (37), check-backs that go out (39), messages to be asked for anew (323)."""
+"""Transactions over the wire: decisions (37), outgoing check-backs (39), restarting the checks of a message (323)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def end_transaction(broker: Broker, peer: Peer, command: RemotingCommand) 
 
 
 def ask_producer(broker: Broker, half: HalfMessage) -> None:
-    """39 CHECK_TRANSACTION_STATE to one producer of the group, each in turn; with nobody there the next round asks."""
+    """Sends 39 CHECK_TRANSACTION_STATE to the group's producers in turn. If none is online, the next round asks."""
     peer = _producer(broker, half.group)
     if peer is None:
         return
@@ -74,7 +74,7 @@ def _producer(broker: Broker, group: str) -> Peer | None:
 
 @handles(RequestCode.RESUME_CHECK_HALF_MESSAGE)
 async def resume_check_half_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
-    """Puts a message that was set aside back among the half messages, as if it was never asked for."""
+    """Returns a message that was set aside to the half messages, as if it had never been checked."""
     header = decode_header(ResumeCheckHalfMessageRequest, command)
     _, offset = parse_message_id(header.msg_id or "")
     data = broker.engine.store.message_at(offset)

@@ -20,7 +20,7 @@ or null takes the default of its field; unknown members are ignored. The keys of
 classes. What a key looks like on the wire is a matter of ``JsonStyle``.
 
 A document may hold references (see ``fastjson``), so reading counts the values it has visited and gives up at
-``VISITED_MAX``: sharing must not let a small document unfold without end.
+``VISITED_MAX``: sharing must not let a small document unfold endlessly.
 """
 
 from __future__ import annotations
@@ -116,8 +116,8 @@ def _key(shape: Shape, key: Any, style: JsonStyle) -> str:
 def decode_body(body_type: type[BodyT], data: bytes, *, bytes_max: int | None = None) -> BodyT:
     """The body that ``data`` holds. ``WireError`` names the member, from the top, and the offset of its object.
 
-    Reading takes time with the size of the body: about a second for the 2 MiB of a hostile one. A server that reads
-    bodies of strangers gives ``bytes_max``.
+    Reading time grows with the size of the body: about a second for a hostile one of 2 MiB. A server that reads bodies
+    from strangers passes ``bytes_max``.
     """
     if bytes_max is not None and len(data) > bytes_max:
         raise WireError("body", 0, f"at most {bytes_max} bytes", len(data))

@@ -42,7 +42,7 @@ class MessageModel(IntEnum):
 
 
 class ConsumeFromWhere(IntEnum):
-    """Where a group without an offset begins."""
+    """Where a group without an offset starts."""
 
     CONSUME_FROM_LAST_OFFSET = 0
     CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = 1
@@ -97,7 +97,7 @@ class HeartbeatData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckClientRequestBody:
-    """Request 46: is this subscription one that the broker can filter by?"""
+    """Request 46: can the broker filter by this subscription?"""
 
     client_id: str
     group: str

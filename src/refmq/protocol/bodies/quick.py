@@ -1,10 +1,10 @@
-"""A quick way to read bodies that are plain JSON, as most are.
+"""A fast path for bodies that are plain JSON, as most are.
 
-The standard library parses them many times faster than ``fastjson`` does, but it knows neither the dialect nor where a
-value stood. So this reader takes only what has exactly one meaning: JSON without references, every value of exactly the
-type that its field asks for. Of the dialect it knows bare integer keys, which it puts in quotes before it parses: the
-files and bodies with offsets are full of them. Anything else, right or wrong, it leaves to the careful reader in
-``codec``, which gives the same values for what is read here, and the errors.
+The standard library parses them many times faster than ``fastjson`` does, but it knows neither the dialect nor the
+position of a value. So this reader accepts only what has exactly one meaning: JSON without references, every value of
+exactly the type its field asks for. Of the dialect it knows bare integer keys, which it quotes before parsing: files
+and bodies with offsets are full of them. Anything else, right or wrong, it leaves to the careful reader in ``codec``,
+which gives the same values for what is read here, and the errors.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VALUES_MAX: Final = 2_000_000  # a frame of 16 MiB holds that many of the shorte
 STRINGS_MAX: Final = 500_000  # in a document whose keys are put in quotes: the table of offsets of as many groups
 _HALF_PAIR: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _INTEGER_KEY: Final = re.compile(r"-?[0-9]{1,19}")
-_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")', re.DOTALL)  # possessive: nothing is kept for going back
+_STRING: Final = re.compile(r'("(?:[^"\\]++|\\.)*+")', re.DOTALL)  # possessive: no backtracking
 # In the form that Java writes, so that there is one text for a number.
 _BARE_KEY: Final = re.compile(r"([{,][ \t\r\n]*+)(-?[1-9][0-9]{0,18}|0)(?=[ \t\r\n]*+:)")
 

@@ -14,8 +14,8 @@
     4       i32    5.0.0 and later: number of topic mappings, and for each of them:
     4 + n   UTF-8    length and the mapping as JSON, which we do not use
 
-The text form of a topic does not carry ``topicSysFlag`` and ``order``: they come out as their defaults. Nobody knows
-the length of a stream before it is inflated, so inflating stops at ``INFLATED_MAX``.
+The text form of a topic does not carry ``topicSysFlag`` and ``order``: they take their defaults. The length of a stream
+is unknown until it is inflated, so inflating stops at ``INFLATED_MAX``.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class _Sides:
 
 
 def sides_agree(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """SidesAgree: what a client is told its broker did before, and what a broker did for clients was asked for."""
+    """SidesAgree: a broker has done what it tells a client, and a client has asked for what a broker does for it."""
     if not promises.complete:
         return
     sides = _Sides()
@@ -98,7 +98,7 @@ def _step(number: int, line: Line, sides: _Sides) -> Iterator[str]:
             if line.a == COMMIT and line.d != sides.statuses.get((line.node, line.c), line.d):
                 yield f"{line.d} is not how the message was stored"
             elif line.a != COMMIT and line.d:
-                yield f"{line.d} is no status of a rollback"
+                yield f"{line.d} is not a status of a rollback"
         case "CommitOffset" if not line.actor.startswith(OWN_GROUPS):
             sides.steps["CommitOffset", line.actor, line.queue, line.b] = number
             if (line.actor, line.queue, line.b) not in sides.asked_offsets:
@@ -180,7 +180,7 @@ def _answered(line: Line, place: Place, begun: int, end_then: int, sides: _Sides
         case "LockQueue" if was_done(line.actor, line.queue, 1) != bool(line.a):
             yield "the answer is not what was done"
         case "Heartbeat" | "Leave" if not was_done(line.actor, line.queue, 0) and line.action == "Heartbeat":
-            yield "nobody took note of it"
+            yield "no broker recorded it"
         case "PullFiltered" if (line.d == FOUND) != bool(sides.brought[line.actor, line.operation]):
             yield f"{line.d} is not what it brought"
         case "Pull" | "QueryBounds":
@@ -192,4 +192,4 @@ def _answered(line: Line, place: Place, begun: int, end_then: int, sides: _Sides
             elif line.action == "Pull" and (line.d == FOUND) != bool(sides.brought[line.actor, line.operation]):
                 yield f"{line.d} is not what it brought"
             elif line.action == "Pull" and line.d not in (FOUND, NOT_FOUND, 20, 21):
-                yield f"{line.d} is no answer to it"
+                yield f"{line.d} is not an answer to it"

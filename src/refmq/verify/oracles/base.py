@@ -43,7 +43,7 @@ class Line(NamedTuple):
     c: int
     d: int
     sequence: int = -1
-    """Counts the events of a life of a node; -1: nobody counted."""
+    """Counts the events of a life of a node; -1 if not counted."""
 
     @property
     def queue(self) -> Queue:

@@ -1,4 +1,4 @@
-"""Promises about promptness: what nothing disturbs is answered, and at once where that is promised.
+"""Promises about promptness: an undisturbed operation is answered, and immediately where that is promised.
 
 A cluster that is disturbed may be slow, and its answers may be lost, so these oracles judge only operations during
 which nothing happened to who takes part in them. Faults are events; `Quiet` keeps account of them.
@@ -74,7 +74,7 @@ class Quiet:
             self._broken.setdefault(line.node, set()).add(line.action)
             self._last[line.node] = number
         elif line.action in ENDS:
-            # Who loses its power says good-bye to nobody: the other ends of its connections find out by trying.
+            # A node that loses power closes no connection: its peers find out by trying.
             lasting = self._broken.setdefault(line.node, set())
             lasting |= {line.action} & {"PowerLoss"}
             lasting -= {"CrashPlanned"}  # it has happened, or was forgotten with the life that it was planned for
@@ -94,7 +94,7 @@ class Quiet:
         return max(self._settled, *[self._last.get(node, -1) for node in nodes])
 
     def last_fault_of(self, line: Line) -> int:
-        """... that struck whoever took part in what the line tells."""
+        """... that struck a participant of the line's event."""
         if line.action == "QueryRoute":  # speaks of a broker, to a nameserver
             return self.last_fault(line.node, *[node for node in self._last if node.startswith(NAMESERVER)])
         return self.last_fault(line.node, line.queue[1])
@@ -117,7 +117,7 @@ LOOK_NS: Final = 5_500_000_000
 
 
 def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """AnsweredWhenCalm: an operation that nothing disturbs has an outcome, and it is not that nobody knows."""
+    """AnsweredWhenCalm: an undisturbed operation has an outcome, and the outcome is not `unknown`."""
     quiet = Quiet()
     begun: Remembered[tuple[str, str, int], tuple[int, Line]] = Remembered()
     decisions: dict[int, tuple[int, Line]] = {}
@@ -175,7 +175,7 @@ class _Classes:
             self._by_place[line.queue, line.b] = self._by_message[line.c]
 
     def is_wanted(self, queue: Queue, offset: int, mask: int | None) -> bool:
-        """Whether a filter surely wants the message at a place; without a filter everything is wanted."""
+        """Whether a filter certainly wants the message at a place; without a filter everything is wanted."""
         if mask is None:
             return True
         found = self._by_place.get((queue, offset))
@@ -193,7 +193,7 @@ class _Waiting:
     due_ns: int | None = None
     """When its message was there."""
     moved_ns: int | None = None
-    """When its queue moved on with a message that it does not want: it is told how far it may skip."""
+    """When its queue moved on with a message it does not want: it learns how far it may skip."""
 
 
 def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:

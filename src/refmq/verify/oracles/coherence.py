@@ -215,7 +215,7 @@ def _expired(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
 
 def _flushed(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     if not broker.flushed_to <= line.a <= broker.log_end or line.a not in broker.ends:
-        yield f"from {broker.flushed_to} to {line.a}, which is no end of a record"
+        yield f"from {broker.flushed_to} to {line.a}, which is not the end of a record"
     broker.flushed_to = max(broker.flushed_to, line.a)
 
 
@@ -370,7 +370,7 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
 
 def _immunity_over(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     if line.a in broker.old or (line.a not in broker.halves.values() and not broker.lost_power):
-        yield f"{line.a:#x} is no half message, or was told before"
+        yield f"{line.a:#x} is not a half message, or was already recorded"
     broker.old.add(line.a)
 
 

@@ -85,7 +85,7 @@ class _Register:
     """What a committed offset may be, as far as clients can know."""
 
     possible: set[int] = field(default_factory=set)
-    """Empty: nobody has committed."""
+    """Empty if nothing has been committed."""
     ever: set[int] = field(default_factory=set)
     past: list[tuple[int, frozenset[int]]] = field(default_factory=list)
     """What it may have been until when, for as long as a crash may bring it back."""
@@ -171,7 +171,7 @@ _OFFSETS: Final = ("CommitOffset", "QueryOffset")
 
 
 def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """OneOwnerPerQueue: a broker lends a queue to nobody while another client of the group may still trust its loan.
+    """OneOwnerPerQueue: a broker does not lend a queue while another client of the group may still trust its loan.
 
     The events are the broker's: a grant (`granted` 1) with the client as actor, `group@client`.
     """
@@ -193,7 +193,7 @@ def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[F
 LOAN_MS: Final = 60_000
 """How long a broker lends without hearing from the holder: RebalanceLockManager, 4.9.8."""
 GRACE_NS: Final = 32_000_000_000
-"""After a restart a broker lends nothing until whoever trusted its predecessor does so no more."""
+"""After a restart a broker lends nothing until no client can still trust its predecessor."""
 
 
 def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:

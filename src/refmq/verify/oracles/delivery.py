@@ -1,4 +1,4 @@
-"""Promises about messages that take a way of their own: delayed ones, batches, retries, filtered ones, routes."""
+"""Promises about messages with special handling: delays, batches, retries, filters, routes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             for batch in batches:
                 disturbed[batch] = None
             if line.action == "PowerLoss" and not promises.flush_sync:
-                batches.clear()  # what was read of them before tells nothing about what is left
+                batches.clear()  # what was read of them before says nothing about what is left
         elif line.outcome == Outcome.CONSUMED and line.action == "Pull" and line.c in member and line.topic[:1] != "%":
             found[line.c] = (line.queue, line.b)
     if not promises.settled:
@@ -188,7 +188,7 @@ def filtered_pull(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
     The class of a message is in the `invoke` event of its sending, the wanted classes are in the pull, as bits.
     """
     classes: Remembered[int, int] = Remembered()
-    places: Remembered[Place, int] = Remembered()  # what is known to lie where, whoever said so
+    places: Remembered[Place, int] = Remembered()  # what is known to be where, from any source
     passed: Remembered[Place, list[tuple[str, int, int]]] = Remembered()  # who passed it, wanted classes, line
     consumed: Remembered[tuple[str, int], list[Line]] = Remembered()
     power, losses = Power(promises), _Losses()
@@ -235,7 +235,7 @@ def _judge_filtered(
         if message.c in classes and not mask >> classes[message.c] & 1:
             yield Finding("FilteredPull", f"{line.actor} got a message at {message.b} that it did not want", number)
         if message.queue != line.queue or not line.a <= message.b < line.b:
-            yield Finding("FilteredPull", f"{line.actor} got a message from outside of what it asked for", number)
+            yield Finding("FilteredPull", f"{line.actor} got a message outside what it asked for", number)
     if line.d not in (FOUND, NO_MATCH):
         return
     for offset in range(line.a, line.b):

@@ -34,7 +34,7 @@ def index_finds_every_key(lines: Iterable[Line], promises: Promises) -> Iterator
 
 
 def bounds_exact(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """BoundsExact: a queue ends behind the last message that anybody knows of, and where the log says.
+    """BoundsExact: a queue ends after its last known message, and where the log says.
 
     Its beginning is 0 as long as no file of the log was removed. Not judged for a queue after a power loss that may
     have shortened it.

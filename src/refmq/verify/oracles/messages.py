@@ -77,7 +77,7 @@ def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
 
 
 def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """AbortedRead: a message whose sending surely failed is never consumed."""
+    """AbortedRead: a message whose send certainly failed is never consumed."""
     failed: Remembered[int, str] = Remembered()
     consumed: Remembered[int, str] = Remembered()
     for number, line in enumerate(lines):
@@ -92,7 +92,7 @@ def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
 
 
 def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """InconsistentOffset: a place in a queue holds one message for ever, whoever names it.
+    """InconsistentOffset: a place in a queue holds one message forever, whoever names it.
 
     With synchronous flush a message that is stored with reserve (its flush failed, or took too long) is promised to
     nobody, and a power loss may give its place to another.

@@ -20,9 +20,9 @@ ROUTE_NS: Final = SECOND_NS
 REGISTER_NS: Final = 45 * SECOND_NS
 """After which time a broker has registered again, whatever happened: it does so every 30 s."""
 EXPIRY_NS: Final = 140 * SECOND_NS
-"""After which time somebody who is silent is forgotten: 120 s, and a look every 10 s."""
+"""How long until a silent peer is forgotten: 120 s, checked every 10 s."""
 TRUST_NS: Final = 110 * SECOND_NS
-"""For how long a sign of life surely counts."""
+"""How long a sign of life certainly counts."""
 
 
 def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
@@ -132,12 +132,12 @@ class _Group:
                 member.gone, member.gone_ns, member.pending = number, line.at_ns, 0
 
     def is_sure(self, member: _Member, last_fault: int, at_ns: int) -> bool:
-        """Whether somebody surely is a member: a heartbeat succeeded, and nothing happened since."""
+        """Whether a client certainly is a member: a heartbeat succeeded, and nothing has happened since."""
         last = max(member.left, member.gone, last_fault)
         return member.sure > last and member.asked > member.left and at_ns - member.sure_ns < TRUST_NS
 
     def is_no(self, member: _Member, last_fault: int, at_ns: int) -> bool:
-        """Whether somebody surely is none: never was, said good-bye, ended, or is silent for too long."""
+        """Whether a client certainly is not a member: never was, left, ended, or has been silent too long."""
         if member.asked < 0:
             return True
         if member.pending:
@@ -148,7 +148,7 @@ class _Group:
 
 
 def members_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """MembersKnown: when all is quiet a broker lists the members of a group, all of them and nobody else."""
+    """MembersKnown: when all is quiet a broker lists exactly the members of a group."""
     group, quiet = _Group(), Quiet()
     asked: Remembered[tuple[str, int], int] = Remembered()
     for number, line in enumerate(lines):
@@ -168,7 +168,7 @@ def members_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             if not line.a and member.sure < begun and group.is_sure(member, last_fault, line.at_ns):
                 yield Finding("MembersKnown", f"{broker} does not list {who}, which is a member", number)
             elif line.a and group.is_no(member, last_fault, line.at_ns):
-                yield Finding("MembersKnown", f"{broker} lists {who}, which is no member", number)
+                yield Finding("MembersKnown", f"{broker} lists {who}, which is not a member", number)
 
 
 def node_of(member: str) -> str:
@@ -177,7 +177,7 @@ def node_of(member: str) -> str:
 
 
 def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """MembersTold: when somebody joins a group or leaves it, its other members are told at once."""
+    """MembersTold: when a client joins or leaves a group, its other members are notified immediately."""
     group, quiet = _Group(), Quiet()
     owed: dict[tuple[str, str], tuple[int, int]] = {}  # broker and member -> line and time of the change
     for number, line in enumerate(lines):

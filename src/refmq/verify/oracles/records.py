@@ -48,7 +48,7 @@ REPEATED: Final[dict[str, str]] = {
 """What an outcome holds of its `invoke`."""
 
 ANSWERLESS: Final = ("EndTransaction", "CheckReply")
-"""Said one-way: there may be no outcome."""
+"""Sent one-way: there may be no outcome."""
 
 NO_QUEUE: Final = frozenset(
     {

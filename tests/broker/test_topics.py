@@ -1,4 +1,4 @@
-"""Topics and groups: what is built in, what may be created on the way, and what a name may be."""
+"""Topics: what is built in, and what a send may create."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refmq.broker import groups, topics
+from refmq.broker import topics
 from refmq.broker.topics import TopicTable
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import TimestampMs
-from refmq.plane import topic_rules
 from refmq.plane.needs import SendCreation
 from refmq.protocol.bodies.config import DataVersion, TopicConfig, TopicConfigSerializeWrapper
 
 CONFIG = BrokerConfig()
+
+
 NOW = TimestampMs(1_000)
 
 
@@ -53,25 +54,6 @@ def test_the_file_wins_over_what_is_built_in_and_brings_its_version() -> None:
     assert loaded.is_system("TBW102")
     assert loaded.is_system("rmq_sys_anything")
     assert not loaded.is_system("Orders")
-
-
-@pytest.mark.parametrize(
-    ("name", "mistake"),
-    [
-        ("Orders", None),
-        ("%RETRY%a|b-c_9", None),
-        ("", "blank"),
-        ("  ", "blank"),
-        ("a.b", "illegal characters"),
-        ("a\n", "illegal characters"),
-        ("é", "illegal characters"),
-        ("a" * 127, None),
-        ("a" * 128, "longer"),
-    ],
-)
-def test_a_name_is_checked_as_upstream_does(name: str, mistake: str | None) -> None:
-    found = topic_rules.name_mistake(name)
-    assert (found is None) if mistake is None else (found is not None and mistake in found)
 
 
 def test_a_send_creates_a_topic_by_inheritance() -> None:
@@ -122,20 +104,7 @@ def test_order_flags_follow_the_nameserver_exactly() -> None:
     assert not topics.apply_order_config(ordered, [], NOW).topics["Orders"].order
 
 
-def test_a_topic_reads_in_remarks_as_upstream_writes_it() -> None:
-    text = topic_rules.describe(TopicConfig(topic_name="T", read_queue_nums=4, write_queue_nums=4))
-    assert text == (
-        "TopicConfig [topicName=T, readQueueNums=4, writeQueueNums=4, perm=RW-, "
-        "topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false]"
-    )
-
-
-def test_groups_come_to_be_when_used_if_that_is_allowed() -> None:
-    start = groups.start_groups(None, NOW)
-    made = groups.ensure_group(start, CONFIG, "g", NOW)
-    assert made is not None
-    assert made.groups["g"].retry_max_times == 16
-    strict = replace(CONFIG, auto_create_subscription_group=False)
-    assert groups.ensure_group(start, strict, "g", NOW) is None
-    assert groups.ensure_group(start, strict, groups.TRANSACTION_GROUP, NOW) is not None
-    assert groups.ensure_group(start, strict, "TOOLS_CONSUMER", NOW) is start
+def test_a_topic_that_is_deleted_makes_a_new_version() -> None:
+    table = topics.start_topics(BrokerConfig(), None, TimestampMs(1))
+    after = topics.delete_topic(table, "unknown", TimestampMs(2))
+    assert after.version.counter == table.version.counter + 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from refmq.model.ids import QueueOffset
 from refmq.plane import hold
 from refmq.plane.inputs import Closed
 from refmq.protocol.bodies.codec import encode_body
+from refmq.protocol.bodies.config import SubscriptionGroupConfig
 from refmq.protocol.bodies.heartbeat import (
     ConsumeFromWhere,
     ConsumerData,
@@ -21,7 +23,7 @@ from refmq.protocol.bodies.heartbeat import (
 )
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.headers.pull import PullSysFlag
-from refmq.protocol.record import decode_records, string_hash
+from refmq.protocol.record import decode_properties, decode_records, string_hash
 from tests.broker.harness import Harness
 
 SUSPEND = PullSysFlag.SUBSCRIPTION | PullSysFlag.SUSPEND
@@ -243,3 +245,62 @@ def test_with_filter_support_retry_a_retried_message_must_satisfy_the_expression
         world.send("%RETRY%consumers", f"{topic}{a}".encode(), properties={"RETRY_TOPIC": topic, "a": a})
     answer = world.pull("%RETRY%consumers", sys_flag=0)
     assert bodies(answer) == ([b"T2", b"Other1"] if support else [b"T1", b"T2", b"Other1"])
+
+
+OK = ResponseCode.SUCCESS
+
+
+def set_group(world: Harness, **settings: object) -> None:
+    config = replace(SubscriptionGroupConfig(group_name="consumers"), **settings)  # type: ignore[arg-type]
+    assert world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=encode_body(config)).code == OK
+
+
+def test_a_group_that_may_not_consume_is_refused() -> None:
+    world = Harness()
+    world.send()
+    set_group(world, consume_enable=False)
+    answer = world.pull()
+    assert answer is not None
+    assert (answer.code, answer.remark) == (ResponseCode.NO_PERMISSION, "subscription group no permission, consumers")
+
+
+def test_a_waiting_pull_with_an_expression_is_woken_only_by_what_satisfies_it() -> None:
+    world = Harness(BrokerConfig(enable_property_filter=True))
+    world.send()
+    assert world.pull(offset=1, sys_flag=SUSPEND, subscription="a = 3", expression_type="SQL92") is None
+    world.send(properties={"a": "4"})
+    assert world.peer(1).received == []
+    world.send(properties={"a": "3"})
+    (answer,) = world.peer(1).received
+    assert [decode_properties(record.properties)["a"] for record in decode_records(answer.body)] == ["3"]
+
+
+def test_any_offset_but_0_is_wrong_in_an_empty_queue() -> None:
+    world = Harness()
+    world.send(queue=1)
+    codes = [answer.code for offset in (0, 1, -1) if (answer := world.pull(offset=offset)) is not None]
+    assert codes == [ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED, ResponseCode.PULL_OFFSET_MOVED]
+
+
+def test_who_reads_what_is_long_out_of_memory_is_sent_to_the_slave_of_its_group() -> None:
+    world = Harness(BrokerConfig(slave_read_enable=True))
+    set_group(world, broker_id=0, which_broker_when_consume_slowly=5)
+    for _ in range(3):
+        world.send(body=b"x" * 1000)
+    near = world.pull(offset=2)
+    assert near is not None
+    assert near.fields["suggestWhichBrokerId"] == "0"
+    world.store.config = replace(world.store.config, memory_bytes=0)
+    parts = world.store.parts
+    parts.config = replace(parts.config, memory_bytes=0)
+    far = world.pull(max_msg_nums=1)
+    assert far is not None
+    assert far.fields["suggestWhichBrokerId"] == "5"
+
+
+def test_without_long_polling_a_pull_waits_for_a_short_time_whatever_it_asks_for() -> None:
+    world = Harness(BrokerConfig(long_polling_enable=False, short_polling_time_mills=1_000))
+    world.send()
+    assert world.pull(offset=1, sys_flag=SUSPEND, suspend_timeout_millis=15_000) is None
+    assert world.hold.due(world.store, 999) == ()
+    assert len(world.hold.due(world.store, 1_000)) == 1
