@@ -5,7 +5,7 @@ The steps are the actions `LockQueue`, `UnlockQueue` and `LoanExpire` of spec/re
 ends while its holder still trusts it. Loans live in memory: a restarted broker has forgotten them.
 
 RocketMQ lends again right after a restart, while the old holder may still trust its lock: two clients then
-consume one queue (`OneOwnerPerQueue` is violated). Here a restarted broker lends a queue to nobody before
+consume one queue (`OneOwnerPerQueue` is violated). Here a restarted broker lends no queue before
 `lend_from_ms`, the moment when the last trust that its predecessor can have given has run out.
 """
 
