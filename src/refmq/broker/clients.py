@@ -138,6 +138,7 @@ def heartbeat(table: ClientTable, data: ConsumerData, member: Member, now_ms: Ti
         consumers=table.consumers.insert(name, group),
         consumer_groups_of=table.consumer_groups_of.insert(member.connection, groups),
     )
+    assert len(groups) <= GROUPS_PER_CONNECTION_MAX
     # Trace
     event = Event("Heartbeat", member.client_id, name)
     return ClientStep(after, (Changed(name),) if changed else (), (event,))
@@ -203,6 +204,7 @@ def leave_producer(table: ClientTable, group: str, connection: ConnectionId) -> 
     if group not in groups:
         return table
     members = table.producers[group]
+    assert connection in members, "the groups of a connection are those that list it"
     client = members[connection].client_id
     members = members.discard(connection)
     rest = groups - {group}
@@ -233,6 +235,8 @@ def remove_member(table: ClientTable, connection: ConnectionId) -> ClientStep:
         events.append(Event("RemoveMember", client, group))
     for group in sorted(table.producer_groups_of.get(connection) or ()):
         table = leave_producer(table, group, connection)
+    assert connection not in table.consumer_groups_of, "a closed connection is a member of nothing"
+    assert connection not in table.producer_groups_of, "a closed connection is a member of nothing"
     return ClientStep(table, tuple(changed), tuple(events))
 
 
@@ -256,6 +260,7 @@ def scan_members(table: ClientTable, now_ms: TimestampMs) -> ClientStep:
 
 def _without_consumer(table: ClientTable, group: str, connection: ConnectionId) -> tuple[ClientTable, Changed]:
     consumer = table.consumers[group]
+    assert connection in consumer.members, "the groups of a connection are those that list it"
     members = consumer.members.discard(connection)
     rest = (table.consumer_groups_of.get(connection) or frozenset()) - {group}
     of = table.consumer_groups_of

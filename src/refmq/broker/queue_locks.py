@@ -5,7 +5,7 @@ The steps are the actions `LockQueue`, `UnlockQueue` and `LoanExpire` of spec/re
 ends while its holder still trusts it. Loans live in memory: a restarted broker has forgotten them.
 
 RocketMQ lends again right after a restart, while the old holder may still trust its lock: two clients then
-consume one queue (`OneOwnerPerQueue` is violated). Here a restarted broker lends a queue to nobody before
+consume one queue (`OneOwnerPerQueue` is violated). Here a restarted broker lends no queue before
 `lend_from_ms`, the moment when the last trust that its predecessor can have given has run out.
 """
 
@@ -52,6 +52,7 @@ class LockAnswer:
 
 def restart_broker(last_alive_ms: TimestampMs | None) -> QueueLocks:
     """The locks at startup. `last_alive_ms` is the last moment the predecessor can have lent a queue."""
+    assert TRUST_MS < LOAN_MS, "a loan outlives the trust in it"
     return QueueLocks(TimestampMs(0) if last_alive_ms is None else TimestampMs(last_alive_ms + TRUST_MS + 1))
 
 
@@ -124,4 +125,5 @@ def unlock_queue(
         # Next, trace
         loans = loans.discard((group, queue))
         events.append(Event("UnlockQueue", f"{group}@{client}", queue.topic, queue.queue_id, a=now_ms))
+    assert len(loans) >= len(state.loans) - len(events), "each loan that ends has its event"
     return LockAnswer(replace(state, loans=loans), (), tuple(events))

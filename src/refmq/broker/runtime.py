@@ -22,6 +22,7 @@ _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 def human_size(size_bytes: int) -> str:
     """A size as upstream prints it: `0 B`, `1.5 MiB`."""
+    assert size_bytes >= 0, "a size is not negative"
     size = float(size_bytes)
     unit = 0
     while size >= 1024 and unit < len(_UNITS) - 1:

@@ -167,6 +167,7 @@ class Times:
 
     def percentile_ms(self, share: float) -> float:
         """The time that this share of the last minute did not exceed, interpolated within its bucket."""
+        assert 0 < share <= 1, f"{share} is not a share of something"
         counts = self._last or []
         wanted, seen = share * sum(counts), 0
         for number, count in enumerate(counts):

@@ -159,7 +159,7 @@ class Transactions:
         # Next
         status = PutStatus.PUT_OK
         if decision is Decision.COMMIT and not self.is_finished(half):
-            self._remember(half)  # before we wait: a second commit may arrive meanwhile
+            self._remember(half)  # before we wait: a second commit may come meanwhile
             result = await self._engine.put(self._final_message(half), wait_durable=waits_for_flush(half.properties))
             status = result.status
             if not status.is_stored:

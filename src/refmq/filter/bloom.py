@@ -32,6 +32,10 @@ class BloomFilter:
     hash_count: int
     bit_count: int
 
+    def __post_init__(self) -> None:
+        assert self.hash_count >= 1, "an expression without bits would never be ruled out"
+        assert self.bit_count >= 8 and self.bit_count % 8 == 0, "a bitmap is whole bytes"
+
     @classmethod
     def for_groups(cls, error_percent: int = 20, groups_max: int = 32) -> BloomFilter:
         """The shape for a wanted error rate and number of groups (`maxErrorRateOfBloomFilter` ...)."""
@@ -59,6 +63,8 @@ class BloomFilter:
 
     def bitmap(self, positions: tuple[int, ...], onto: bytes | None = None) -> bytes:
         """`onto` (or an empty bitmap) with the given bits set."""
+        assert onto is None or len(onto) == self.byte_count, "bits of one shape do not go onto another"
+        assert all(0 <= position < self.bit_count for position in positions), "a bit of another shape"
         bits = bytearray(onto) if onto is not None else bytearray(self.byte_count)
         for position in positions:
             bits[position // 8] |= 1 << (position % 8)

@@ -89,6 +89,7 @@ class FilterRegistry:
 
     def with_entry(self, entry: FilterData) -> FilterRegistry:
         """The registry with this expression replacing that of its topic and group."""
+        assert all(0 <= bit < self.bloom.bit_count for bit in entry.bit_positions), "its bits are of another shape"
         filters = self.by_topic.get(entry.topic) or TopicFilters(self.bloom.bit_count)
         more = 0 if entry.group in filters.groups else 1
         filters = replace(filters, groups=filters.groups.insert(entry.group, entry))

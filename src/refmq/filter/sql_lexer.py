@@ -81,6 +81,7 @@ class Lexer:
             what = "an unterminated string" if self._text[start] == "'" else f"the character {self._text[start]!r}"
             raise SqlSyntaxError(start, f"{what} is not part of the language")
         self._at = found.end()
+        assert self._at > start, "a token has a character at least: reading goes on"
         text = found.group()
         match found.lastgroup:
             case "word" if text.upper() in KEYWORDS:

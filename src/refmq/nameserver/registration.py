@@ -98,6 +98,7 @@ def register_broker(
             else table.filter_servers.discard(broker.address)
         ),
     )
+    assert len(after.live) <= BROKERS_MAX or broker.address in table.live
     # Effects, trace
     return Step(after, (), Event("RegisterBroker", broker.address, broker.broker_name, a=broker.broker_id, b=channel))
 
@@ -116,6 +117,7 @@ def sliced(broker: Registration) -> list[Registration]:
     others. A query in between sees only the first topics, as if the broker had registered a moment later."""
     topics = list(broker.topics.items())
     pieces = [dict(topics[at : at + TOPICS_AT_ONCE]) for at in range(0, len(topics), TOPICS_AT_ONCE)]
+    assert sum(map(len, pieces)) == len(broker.topics), "every topic is in one piece"
     return [replace(broker, topics=piece) for piece in pieces] or [broker]
 
 
@@ -133,6 +135,7 @@ def with_address(before: BrokerData | None, broker: Registration) -> BrokerData:
     others = before.broker_addrs.items() if before is not None else ()
     addresses = {id_: address for id_, address in others if address != broker.address}
     addresses[broker.broker_id] = broker.address
+    assert list(addresses.values()).count(broker.address) == 1, "an address has one id"
     cluster = before.cluster if before is not None else broker.cluster  # of the first registration, for good
     return BrokerData(cluster=cluster, broker_name=broker.broker_name, broker_addrs=dict(sorted(addresses.items())))
 
@@ -259,6 +262,7 @@ def without_broker_id(
 ) -> RouteTable:
     """The tables without one id of a broker name. The last id takes the name, its queues and empty topics along."""
     name = broker.broker_name
+    assert broker_id in broker.broker_addrs, f"{name} has no id {broker_id} to lose"
     addresses = {id_: address for id_, address in broker.broker_addrs.items() if id_ != broker_id}
     if addresses:
         return replace(table, brokers=table.brokers.insert(name, replace(broker, broker_addrs=addresses)))

@@ -200,7 +200,7 @@ def serve_query_data_version(state: NameserverState, asked: Asked) -> Nameserver
 
 def serve_cluster_info(state: NameserverState, asked: Asked) -> NameserverStep:
     info = topics.cluster_info(state.routes)
-    # Java answers bare integer keys to everybody here; quoted ones are read by all clients that ask.
+    # Java always answers bare integer keys here; quoted ones are read by all clients that ask.
     return answered(Step(state), asked, body=encode_body(info, style=JsonStyle.FASTJSON))
 
 

@@ -76,6 +76,7 @@ class ByteReader:
 
     def length(self, size: int, field: str, limit: int) -> int:
         """A length field of ``size`` bytes: not negative, at most ``limit``, and no more than what follows it."""
+        assert limit >= 0, f"{field} can have no length at all"
         at = self._advance(size, field)
         value = int.from_bytes(self._data[at : at + size], "big", signed=True)
         if not 0 <= value <= limit or value > self._end - self.position:
@@ -91,6 +92,7 @@ class ByteReader:
             raise self.fail(field, "UTF-8 text", "an invalid byte", at=at + error.start) from None
 
     def _advance(self, size: int, field: str) -> int:
+        assert size >= 0, f"{field} has {size} bytes: a length off the wire goes through `length` first"
         start = self.position
         if size > self._end - start:
             raise self.fail(field, f"{size} bytes", f"only {self._end - start} bytes before the end")
@@ -108,6 +110,7 @@ def encode_utf8(text: str, field: str) -> bytes:
 
 def check_range(value: int, low: int, high: int, field: str) -> int:
     """``value`` when the field can hold it."""
+    assert low <= high, f"{field} can hold nothing"
     if not low <= value <= high:
         raise UsageError(f"{field} must be from {low} to {high}; {value} does not fit.")
     return value

@@ -4,7 +4,7 @@
     --------------  ------------  ------  --------------------------------------------------------------
     code            int           i32     request code, or response code when it is a response
     opaque          int           i32     chosen by the sender of a request; the response repeats it
-    flag            int           i32     bit 0: this is a response; bit 1: one-way, nobody may answer
+    flag            int           i32     bit 0: this is a response; bit 1: one-way, never answered
     language        LanguageCode  u8      what the sender is written in
     version         int           i32     version of the sender, see ``versions``
     remark          str or None           text for people, mostly the reason of an error
@@ -74,7 +74,7 @@ class RemotingCommand:
     body: bytes = b""
     serialize_type: SerializeType = SerializeType.JSON
     header: bytes = field(default=b"", compare=False, repr=False)
-    """The header as it was received, for errors that say where in it a field stands. Empty in a command of ours."""
+    """The header as it was received, for errors that say where a field is. Empty in a command we made."""
 
     @property
     def is_response(self) -> bool:
@@ -82,7 +82,7 @@ class RemotingCommand:
 
     @property
     def is_oneway(self) -> bool:
-        """Whether nobody may answer this request, not even with an error."""
+        """Whether this request must not be answered, not even with an error."""
         return bool(self.flag & ONEWAY_FLAG)
 
     @property
@@ -127,7 +127,7 @@ def oneway(
     version: int = V4_9_8,
     serialize_type: SerializeType = SerializeType.JSON,
 ) -> RemotingCommand:
-    """A request that nobody may answer."""
+    """A request that must not be answered."""
     command = request(code, fields, body, opaque=opaque, remark=remark, version=version, serialize_type=serialize_type)
     return replace(command, flag=ONEWAY_FLAG)
 

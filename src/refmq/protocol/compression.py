@@ -42,7 +42,7 @@ class CompressionType(IntEnum):
 
 
 def compression_type(sys_flag: int) -> CompressionType:
-    """How a body with this flag is compressed, if it is. ``WireError`` for a type that nobody has defined."""
+    """How a body with this flag is compressed, if it is. ``WireError`` for an undefined type."""
     bits = sys_flag & SYS_FLAG_COMPRESSION_TYPE
     if bits == 0:
         return CompressionType.ZLIB
@@ -67,7 +67,7 @@ def compress(
 
 
 def decompress(body: bytes, sys_flag: int, *, limit: int = DECOMPRESSED_MAX) -> bytes:
-    """The body as it was before a producer compressed it; itself when the flag says that nobody did."""
+    """The body as it was before a producer compressed it; itself when the flag says that it was not."""
     if not sys_flag & SYS_FLAG_COMPRESSED:
         return body
     match compression_type(sys_flag):

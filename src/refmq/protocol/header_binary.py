@@ -21,7 +21,7 @@
     2+k     4          i32    value length    v: 0 to what is left of the map
     6+k     v          UTF-8  value
 
-A string of length zero means null: an empty remark is no remark, and an entry with an empty key or value is no entry.
+A string of length zero means null: an empty remark means no remark, and an entry with an empty key or value is ignored.
 The same key may occur twice (Java writes some headers directly into the map and then the map itself); the last one
 counts. The lengths are compared with what is there before anything is read.
 """

@@ -51,7 +51,7 @@ NOT_FOR_CLIENTS: Final = frozenset(
 """Topics that no client may send to."""
 
 SYSTEM_TOPICS: Final = NOT_FOR_CLIENTS | {AUTO_CREATE_TOPIC, BENCHMARK_TOPIC, TRACE_TOPIC}
-"""Topics that nobody may create or delete, besides those that start with ``SYSTEM_TOPIC_PREFIX``."""
+"""Topics that may not be created or deleted, besides those that start with ``SYSTEM_TOPIC_PREFIX``."""
 
 TOPIC_LENGTH_MAX: Final = 127  # TopicValidator, 4.9.8; also what the signed length byte of a record can say
 GROUP_LENGTH_MAX: Final = 255  # Validators, 4.9.8

@@ -27,7 +27,7 @@ All numbers are big-endian. b and s are 8 for an IPv4 host and 20 for an IPv6 on
     73+b+s+B+T   2     i16   properties length P   0 .. 32767
     75+b+s+B+T   P           properties            name U+0001 value U+0002 name ..., UTF-8
 
-The rest of a log file behind its last record is one blank record: i32 number of bytes to the end of the file (8 or
+The rest of a log file after its last record is one blank record: i32 number of bytes to the end of the file (8 or
 more), u32 magic 0xCBD43194, anything. (CommitLog and MessageDecoder, 4.9.8.)
 """
 
@@ -59,7 +59,7 @@ SYS_FLAG_STORE_IPV6: Final = 0x20
 TOPIC_BYTES_MAX: Final = 127
 PROPERTIES_BYTES_MAX: Final = 32767
 LENGTHS_BYTES: Final = 1 + 2
-"""The two length fields behind the body: of the topic (one byte more in 5.x) and of the properties."""
+"""The two length fields after the body: of the topic (one byte more in 5.x) and of the properties."""
 
 NAME_VALUE_SEPARATOR: Final = "\x01"
 PROPERTY_SEPARATOR: Final = "\x02"
@@ -359,7 +359,7 @@ def decode_record(
 
 
 def decode_records(data: bytes, *, check_crc: bool = True) -> Iterator[Record]:
-    """The records of a pull response, one behind the other."""
+    """The records of a pull response, one after another."""
     at = 0
     while at < len(data):
         yield decode_record(data, at, check_crc=check_crc, error=WireError)

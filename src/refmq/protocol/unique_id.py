@@ -68,7 +68,7 @@ def unique_id(
 
 
 def parse_unique_id(text: str) -> UniqueId:
-    """The parts of an id in its usual form. ``WireError`` for any other text, which may still be somebody's id."""
+    """The parts of an id in its usual form. ``WireError`` for any other text, which may still be an id."""
     data = b""
     if len(text) in (32, 56) and text.isascii() and text.isalnum():
         try:

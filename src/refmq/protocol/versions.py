@@ -5,7 +5,7 @@ levels with a snapshot and a release each, so the position can be computed:
 
     212 + 20 * (10 * (major - 4) + minor) + 2 * patch + (0 for a snapshot, 1 for a release)
 
-Older positions are irregular; those on which somebody's behaviour depends are named below. Peers newer than the end
+Older positions are irregular; those that affect behaviour are named below. Peers newer than the end
 of the list send larger numbers, which count as ``HIGHER_VERSION``.
 """
 

@@ -136,7 +136,7 @@ class Cluster:
         self._inject(broker, Fault.DISK_FULL, effects)
 
     def fail_flush(self, broker: Node, effects: int = 0) -> None:
-        """A flush of a broker's disk fails, the first after so many effects; the broker may end because of it."""
+        """The first flush of a broker's disk after this many effects fails; the broker may end because of it."""
         self._inject(broker, Fault.FLUSH_FAILS, effects)
 
     def _inject(self, broker: Node, fault: Fault, effects: int) -> None:

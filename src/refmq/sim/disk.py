@@ -2,7 +2,7 @@
 
 Crash model (docs/explanation/crash-model.md):
 
-- A written byte can be read at once and survives a *process crash*. A write that the crash interrupts
+- A written byte can be read immediately and survives a *process crash*. A write that the crash interrupts
   leaves any prefix of its bytes; a create that it interrupts leaves no file, an empty one or a whole one.
 - A *power loss* keeps what was flushed. Of every page written since its last flush it keeps the newest
   content, the flushed content, or one in between (the kernel may have written the page back at any time).

@@ -196,7 +196,7 @@ class Guard:
         return seed
 
     def _seen(self, frame: FrameType, event: str, argument: Any) -> None:
-        """The profile function: called before every call of a C function, whoever holds a reference to it."""
+        """The profile function: called before every call of a C function, however it was imported."""
         if event != "c_call":
             return
         try:

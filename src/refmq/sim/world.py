@@ -9,7 +9,7 @@
         ...
     world.run(story())
 
-The story runs outside of every node: it is the hand that starts and breaks things. It sees virtual
+The story runs outside every node: it is the hand that starts and breaks things. It sees virtual
 time through `asyncio.sleep` and reaches nodes by their methods and by the network's faults.
 """
 

@@ -47,7 +47,7 @@ class Page(Protocol):
 
 
 NewPage = Callable[[int, dict[str, int], int], Page]
-"""A page for so many records, which numbers the strings by this table and the events from this number on."""
+"""A page for this many records; it numbers strings by this table and events from this number on."""
 
 
 class PlainPage:

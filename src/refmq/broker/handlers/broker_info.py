@@ -21,7 +21,7 @@ from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.properties import format_properties, parse_properties
 
 BLACK_LIST: Final = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
-"""Keys that nobody may change over the wire (4.9.8)."""
+"""Keys that may never be changed over the wire (4.9.8)."""
 
 
 @handles(RequestCode.GET_BROKER_RUNTIME_INFO)

@@ -34,7 +34,7 @@ from refmq.protocol.headers.codec import Int32, Int64, Wire, decode_header, enco
 class SendMessageRequest:
     """10, 310, 320, 324, 325. Encode with ``encode_send_header``, which knows the names that a code uses."""
 
-    producer_group: str = ""  # this and the default topic are mandatory on paper, but nobody looks
+    producer_group: str = ""  # this and the default topic are mandatory on paper, but never checked
     topic: str
     default_topic: str = ""
     default_topic_queue_nums: Int32 = 0

@@ -167,7 +167,7 @@ def _stopped(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         yield f"its log ends at {broker.log_end}, not at {line.a}"
     behind = sorted(q for q in broker.grown if broker.flushed_units.get(q, -1) != broker.next_offset[q])
     if behind or broker.unsaved:
-        yield f"{behind or 'its offsets'} were not written down"
+        yield f"{behind or 'its offsets'} were not saved"
     broker.end(power=False, clean=True)
     broker.stopped_at = line.a
 

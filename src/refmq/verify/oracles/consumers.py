@@ -33,7 +33,7 @@ class _Progress:
 def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetNeverAhead: every message below a committed offset was consumed by the group.
 
-    A group begins where its first pull of a queue begins, or at the offset that a broker told it first.
+    A group starts where its first pull of a queue starts, or at the offset that a broker gave it first.
     """
     progress: dict[tuple[str, Queue], _Progress] = {}
     for number, line in enumerate(lines):
@@ -119,7 +119,7 @@ def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator
     """CommittedOffsetKept: a broker tells a group the offset that it committed last.
 
     After a crash it may be an older one, because offsets are written to their file every few seconds; never another. A
-    stop in good order is no better when the disk is full or fails.
+    clean stop is no better when the disk is full or fails.
     """
     registers: dict[tuple[str, Queue], _Register] = {}
     started_ns: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Promises about who is there: the brokers in a route, the members of a group, and that members are told.
+"""Promises about who is there: the brokers in a route, the members of a group, and that members are notified.
 
 They are judged for questions during which, and since long enough before which, nothing disturbed the cluster.
 """
@@ -47,7 +47,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                     down[line.node] = (line.at_ns, line.action == "PowerLoss")
                     if line.action == "PowerLoss" and not promises.flush_sync:
                         has_topic = {known: sent for known, sent in has_topic.items() if known[1] != line.node}
-                case "RestartBroker" | "StopBroker":  # it says good-bye before it is down
+                case "RestartBroker" | "StopBroker":  # it unregisters before it is down
                     calm_from[line.node] = (number, line.at_ns + REGISTER_NS)
                 case "StartStore":
                     down.pop(line.node, None)
@@ -88,11 +88,11 @@ class _Member:
     """The line of its last heartbeat's success."""
     sure_ns: int = 0
     left: int = -1
-    """The line of the beginning of its last good-bye."""
+    """The line where it last began to leave."""
     left_alone: bool = True
-    """No heartbeat was under way then: it might be taken after the good-bye."""
+    """No heartbeat was in flight then: it might arrive after the client left."""
     gone: int = -1
-    """The line of the end of that good-bye, or of its own end."""
+    """The line where it had left, or where it ended."""
     gone_ns: int = 0
 
 

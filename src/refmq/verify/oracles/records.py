@@ -77,7 +77,7 @@ def well_formed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             set_clocks.add(line.node)
         if line.node not in set_clocks:
             if line.at_ns < last_ns:
-                yield Finding("WellFormed", f"{line.action} of {line.node} is told after what came later", number)
+                yield Finding("WellFormed", f"{line.action} of {line.node} is recorded after what came later", number)
             last_ns = max(last_ns, line.at_ns)
         if line.sequence >= 0:
             is_fault = line.outcome == Outcome.STEP and line.actor == line.node
@@ -108,7 +108,7 @@ def _mistakes(line: Line) -> Iterator[str]:
         if line.action in ("LockQueue", "ViewRefresh") and line.a not in (0, 1):
             yield f"{line.a} is neither yes nor no"
         if line.action in ("LockQueue", "UnlockQueue") and line.b != line.at_ns // 1_000_000:
-            yield f"it is told at another time than {line.b}"
+            yield f"it is recorded at another time than {line.b}"
     if line.topic.startswith("RMQ_SYS_TRANS_") and line.queue_id != 0:
         yield f"there is no queue {line.queue_id}"
     if line.queue_id != -1 and (not line.subject or line.action in NO_QUEUE):
