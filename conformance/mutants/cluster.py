@@ -171,7 +171,7 @@ SEEDED_CLUSTER: Final = (
         "",
         "A commit is remembered only when it is durable: a second one meanwhile delivers again.",
         "refmq.broker.transactions",
-        "            self._remember(half)  # before we wait: a second commit may arrive meanwhile\n",
+        "            self._remember(half)  # before we wait: a second commit may come meanwhile\n",
         "",
     ),
     Seeded(
