@@ -12,7 +12,7 @@ from conformance.cluster import generate, runner
 from conformance.cluster import history as h
 from refmq.broker import queue_locks
 from refmq.broker.check_rounds import CheckRounds
-from refmq.broker.control_plane import Broker
+from refmq.broker.config_files import TOPICS_FILE
 from refmq.broker.transactions import Decision, HalfMessage, Transactions
 from refmq.model.ids import QueueOffset
 from refmq.model.step import Step
@@ -85,10 +85,13 @@ def queues_lent_after_a_restart(patch: pytest.MonkeyPatch) -> None:
 
 
 def topics_saved_late(patch: pytest.MonkeyPatch) -> None:
-    async def never(self: Broker) -> None:
-        return None
+    original = BrokerNode.save
 
-    patch.setattr(Broker, "save_topics", never)
+    async def save(self: BrokerNode, file: str, body: bytes) -> None:
+        if file != TOPICS_FILE:
+            await original(self, file, body)
+
+    patch.setattr(BrokerNode, "save", save)
 
 
 def a_pull_that_skips(patch: pytest.MonkeyPatch) -> None:

@@ -45,11 +45,15 @@ class HandedOver:
 
 
 async def meet_topic(broker: Broker, need: NeedsTopic | NeedsOwnTopic) -> bool:
-    """Creates the topic if needed; returns whether it exists and is durable."""
+    """Creates the topic if needed; returns whether the plane can see it now: it exists and is durable.
+
+    A topic that was deleted while its table was saved is refused. Otherwise the same need could come up for ever.
+    """
     match need:
         case NeedsTopic():
-            return await broker.create_topic_on_send(need.creation)
+            topic, created = need.creation.topic, await broker.create_topic_on_send(need.creation)
         case NeedsOwnTopic():
-            return await broker.ensure_topic(need.topic, need.queue_count)
+            topic, created = need.topic, await broker.ensure_topic(need.topic, need.queue_count)
         case _:
             assert_never(need)
+    return created and topic in broker.snapshot().topics
