@@ -18,9 +18,11 @@ HERE = Path(__file__).parent
 TARGET = HERE / "target"
 POM = HERE / "pom.xml"
 JAVA_SOURCES = HERE / "java"
+UPSTREAM_SOURCES = HERE / "upstream"
 
 SERVERS = {"4.9.7": "servers-4.9.7", "5.3.3": "servers-5.3.3"}
 CLIENTS = {"4.9.8": "clients-4.9.8", "5.3.3": "clients-5.3.3"}
+UPSTREAM_TESTS = "tests-4.9.7"
 
 MAVEN_TIMEOUT_S = 600
 COMPILE_TIMEOUT_S = 120
@@ -63,18 +65,28 @@ def profile_digest(profile: str) -> str:
 
 def programs(version: str) -> str:
     """The folder with our Java programs compiled against the clients of ``version``."""
-    libraries = class_path(CLIENTS[version])
-    sources = sorted(JAVA_SOURCES.glob("*.java"))
+    return compiled(JAVA_SOURCES, version, class_path(CLIENTS[version]))
+
+
+def upstream_tests() -> str:
+    """The class path of upstream's integration tests, with what stands in for their start of servers before them."""
+    libraries = class_path(UPSTREAM_TESTS)
+    return f"{compiled(UPSTREAM_SOURCES, UPSTREAM_TESTS, libraries)}:{libraries}"
+
+
+def compiled(folder: Path, name: str, libraries: str) -> str:
+    """Where the classes of a folder's sources are, compiled against ``libraries`` if need be."""
+    sources = sorted(folder.rglob("*.java"))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources) + libraries.encode()).hexdigest()
-    folder = TARGET / f"classes-{version}-{digest[:12]}"
-    stamp = folder / ".compiled"
+    classes = TARGET / f"classes-{name}-{digest[:12]}"
+    stamp = classes / ".compiled"
     if not stamp.exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", libraries, "-d", str(folder), *map(str, sources)]
-        run_tool(command, COMPILE_TIMEOUT_S, f"javac could not compile interop/java against {version}")
+        shutil.rmtree(classes, ignore_errors=True)
+        classes.mkdir(parents=True)
+        command = ["javac", "-nowarn", "-encoding", "UTF-8", "-cp", libraries, "-d", str(classes), *map(str, sources)]
+        run_tool(command, COMPILE_TIMEOUT_S, f"javac could not compile interop/{folder.name} against {name}")
         stamp.touch()
-    return str(folder)
+    return str(classes)
 
 
 def run_tool(command: list[str], timeout_s: int, complaint: str) -> None:

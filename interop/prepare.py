@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from interop.artifacts import CLIENTS, SERVERS, class_path, programs
+from interop.artifacts import CLIENTS, SERVERS, class_path, programs, upstream_tests
 from interop.drivers import cpp_driver, go_driver, node_driver
 from refmq.errors import MissingTool
 
@@ -20,6 +20,7 @@ Builds = dict[str, Callable[[], object]]
 JAVA: Builds = {
     **{f"RocketMQ {version}, servers": partial(class_path, profile) for version, profile in SERVERS.items()},
     **{f"RocketMQ {version}, clients": partial(programs, version) for version in CLIENTS},
+    "RocketMQ 4.9.7, upstream's own tests": upstream_tests,
 }
 OTHERS: Builds = {"the Go client": go_driver, "the Node client": node_driver, "the C++ client": cpp_driver}
 

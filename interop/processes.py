@@ -42,6 +42,7 @@ class Child:
         environment: Mapping[str, str] | None = None,
         *,
         talks: bool = False,
+        cwd: Path | None = None,
     ) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         self.log = log
@@ -54,6 +55,7 @@ class Child:
                 stderr=output,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
+                cwd=cwd,
             )
         self.pid = self._process.pid
         _running.add(self)
