@@ -107,7 +107,7 @@ def a_pull_that_skips(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_half_message_in_its_real_topic(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(send, "half_message", lambda message, properties: replace(message, sys_flag=0))
+    patch.setattr(send, "half_message", lambda message, properties: message._replace(sys_flag=0))
 
 
 def a_rollback_that_commits(patch: pytest.MonkeyPatch) -> None:

@@ -272,7 +272,7 @@ SEEDED_SERVICES: Final = (
         "What is set aside is not stored.",
         "refmq.broker.check_rounds",
         "        result = await self._engine.put(\n"
-        "            replace(_copy(half, half.properties), topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False\n"
+        "            _copy(half, half.properties)._replace(topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False\n"
         "        )\n"
         "        if not result.status.is_stored:\n"
         "            self._give_up()\n"
@@ -358,8 +358,8 @@ SEEDED_SERVICES: Final = (
         "",
         "A retried message is another one.",
         "refmq.broker.handlers.send_back",
-        "message = replace(copy_of(record), topic=topic,",
-        "message = replace(copy_of(record), body=record.body[:-1], topic=topic,",
+        "message = copy_of(record)._replace(topic=topic,",
+        "message = copy_of(record)._replace(body=record.body[:-1], topic=topic,",
     ),
     Seeded(
         "retry-other-group",

@@ -398,7 +398,7 @@ def illegal(step: AppendIllegal, number: int, now_ms: int) -> MessageToStore | B
     if "batch" not in step.how:
         single = one(AppendMessage(), number, now_ms, 1 << 20).message
         assert isinstance(single, MessageToStore)
-        return replace(single, **ILLEGAL[step.how])
+        return single._replace(**ILLEGAL[step.how])
     several = batch(AppendBatch(), number, now_ms).message
     assert isinstance(several, BatchToStore)
     wrong = ILLEGAL.get(step.how, {"messages": several.messages[:-1]})

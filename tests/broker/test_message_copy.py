@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from refmq.broker.message_copy import copy_of, put_copy
 from refmq.protocol.record import decode_properties
 from refmq.store.values import PutStatus
@@ -27,7 +25,7 @@ def test_a_copy_obeys_its_properties() -> None:
     world = Harness()
     world.send("T", b"x")
     (original,) = world.records("T")
-    run(put_copy(world.engine, replace(copy_of(original), topic="Other"), {"DELAY": "3"}))
+    run(put_copy(world.engine, copy_of(original)._replace(topic="Other"), {"DELAY": "3"}))
     assert world.records("Other") == []
     (waiting,) = world.records("SCHEDULE_TOPIC_XXXX", 2)
     assert decode_properties(waiting.properties)["REAL_TOPIC"] == "Other"

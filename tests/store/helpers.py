@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
@@ -65,7 +64,7 @@ def message(
         f"{name}\x01{value}" for name, value in (("TAGS", tags), ("KEYS", keys), ("UNIQ_KEY", unique)) if value
     )
     plain = MessageToStore(topic, queue_id, body, properties.encode(), TimestampMs(NOW - 5), BORN, HERE)
-    return replace(plain, **others)
+    return plain._replace(**others)
 
 
 def started(disk: SimulatedDisk, config: StoreConfig = SMALL, events: list[Event] | None = None) -> ReferenceStore:

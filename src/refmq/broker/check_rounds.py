@@ -280,7 +280,7 @@ class CheckRounds:
             self._give_up()
             return
         result = await self._engine.put(
-            replace(_copy(half, half.properties), topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False
+            _copy(half, half.properties)._replace(topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False
         )
         if not result.status.is_stored:
             self._give_up()
@@ -379,4 +379,4 @@ def check_times(properties: dict[str, str]) -> int:
 
 
 def _copy(half: HalfMessage, properties: dict[str, str]) -> MessageToStore:
-    return replace(copy_of(half.record), properties=encode_properties(properties))
+    return copy_of(half.record)._replace(properties=encode_properties(properties))

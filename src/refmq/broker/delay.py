@@ -13,7 +13,7 @@ A message that was delivered after the last write of the file is delivered again
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from refmq.broker.environment import Environment
@@ -149,4 +149,4 @@ def real_message(record: Record) -> MessageToStore | None:
     topic, queue_text = properties.get(names.REAL_TOPIC), properties.get(names.REAL_QUEUE_ID, "")
     if topic is None or topic == TRANS_HALF_TOPIC or not (queue_text.isascii() and queue_text.isdigit()):
         return None
-    return replace(copy_of(record), topic=topic, queue_id=int(queue_text), delay_level=0)
+    return copy_of(record)._replace(topic=topic, queue_id=int(queue_text), delay_level=0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from refmq.plane.engine import HotPath
 from refmq.plane.property_rules import delay_level, waits_for_flush
 from refmq.protocol.record import Record, join_properties
@@ -29,5 +27,5 @@ def copy_of(record: Record) -> MessageToStore:
 async def put_copy(engine: HotPath, copy: MessageToStore, properties: dict[str, str]) -> PutResult:
     """Stores a copy with these properties, and acts on them: delays it, waits for the flush."""
     level = delay_level(copy.sys_flag, properties)
-    message = replace(copy, properties=join_properties(properties).encode(), delay_level=level)
+    message = copy._replace(properties=join_properties(properties).encode(), delay_level=level)
     return await engine.put(message, wait_durable=waits_for_flush(properties))

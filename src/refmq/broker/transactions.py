@@ -15,7 +15,6 @@ The check rounds are in `refmq.broker.check_rounds`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
@@ -179,8 +178,7 @@ class Transactions:
 
     def _final_message(self, half: HalfMessage) -> MessageToStore:
         record = half.record
-        return replace(
-            copy_of(record),
+        return copy_of(record)._replace(
             topic=half.real_topic,
             queue_id=half.real_queue,
             sys_flag=record.sys_flag & ~SYS_FLAG_TRANSACTION | TRANSACTION_COMMIT,

@@ -6,7 +6,7 @@ A send is checked in upstream's order, and the first failure answers. Then the m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from refmq.model.broker_config import PERM_WRITE
@@ -222,8 +222,7 @@ def half_message(message: MessageToStore, properties: dict[str, str]) -> Message
     """
     real = {names.REAL_TOPIC: message.topic, names.REAL_QUEUE_ID: str(message.queue_id)}
     kept = {name: value for name, value in properties.items() if name != names.DELAY_TIME_LEVEL}
-    return replace(
-        message,
+    return message._replace(
         topic=TRANS_HALF_TOPIC,
         queue_id=0,
         sys_flag=message.sys_flag & ~SYS_FLAG_TRANSACTION,

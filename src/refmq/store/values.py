@@ -85,9 +85,8 @@ class Boundary(StrEnum):
     """The message stored nearest to the time, the earlier one of two; the last message if all are older. 4.9.8."""
 
 
-@dataclass(frozen=True, slots=True)
-class MessageToStore:
-    """One message, as the broker hands it to the store."""
+class MessageToStore(NamedTuple):
+    """One message, as the broker hands it to the store. (A tuple, because every send makes one.)"""
 
     topic: str
     queue_id: int

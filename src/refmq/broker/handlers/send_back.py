@@ -6,7 +6,6 @@ too many of them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from refmq.broker.control_plane import Broker
@@ -84,7 +83,7 @@ async def _store(
         properties[names.ORIGIN_MESSAGE_ID] = record.message_id
     properties[names.WAIT_STORE_MSG_OK] = "false"
     properties[names.DELAY_TIME_LEVEL] = str(level)
-    message = replace(copy_of(record), topic=topic, queue_id=queue_id, reconsume_times=record.reconsume_times + 1)
+    message = copy_of(record)._replace(topic=topic, queue_id=queue_id, reconsume_times=record.reconsume_times + 1)
     result = await put_copy(broker.engine, message, properties)
     if result.status is not PutStatus.PUT_OK:
         return refuse(command, ResponseCode.SYSTEM_ERROR, result.status.name)

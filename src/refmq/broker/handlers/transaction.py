@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.message_copy import copy_of
@@ -83,7 +81,7 @@ async def resume_check_half_message(broker: Broker, peer: Peer, command: Remotin
     half = HalfMessage(decode_record(data))
     properties = {**half.properties, names.TRANSACTION_CHECK_TIMES: "0"}
     result = await broker.engine.put(
-        replace(copy_of(half.record), topic=TRANS_HALF_TOPIC, queue_id=0, properties=encode_properties(properties))
+        copy_of(half.record)._replace(topic=TRANS_HALF_TOPIC, queue_id=0, properties=encode_properties(properties))
     )
     if not result.status.is_stored:
         return refuse(command, ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")

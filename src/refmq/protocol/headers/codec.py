@@ -35,7 +35,8 @@ from refmq.protocol.frame import PREFIX_SIZE, field_offset
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}")
+DIGITS_MAX: Final = 20
+_INTEGER: Final = re.compile(rf"[+-]?[0-9]{{1,{DIGITS_MAX}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ def decode_header(
 
 def _integer(text: str, limits: Range) -> int | None:
     """The number that a text stands for, or None."""
-    if _INTEGER.fullmatch(text):
+    # Most numbers are a few digits, which is quicker to see than to match.
+    if (text.isdigit() and text.isascii() and len(text) <= DIGITS_MAX) or _INTEGER.fullmatch(text):
         number = int(text)
         if limits.low <= number <= limits.high:
             return number
