@@ -68,7 +68,10 @@ def test_a_bound_belongs_to_the_bucket_below_it(took_ms: int) -> None:
 def counted(*effects: CountPull | CountSend | CountPut) -> Counts:
     counts = Counts()
     for effect in effects:
-        counts.add(effect, 3)
+        if isinstance(effect, CountPull):
+            counts.add_pull(effect, 3)
+        else:
+            counts.add(effect)
     return counts
 
 

@@ -146,8 +146,10 @@ class Runner:
                 self.feed(OwnPut(Ticket(0), effect.message, waits=False))
             case SetFilters():
                 self.store.set_filters(effect.filters)
-            case CountSend() | CountRefusedSend() | CountPut() | CountPull():
-                self.counts.add(effect, 0)
+            case CountSend() | CountRefusedSend() | CountPut():
+                self.counts.add(effect)
+            case CountPull():
+                self.counts.add_pull(effect, 0)
             case Append() | Reply() | Wait() | Park() | HandOver():
                 pass
 

@@ -364,7 +364,8 @@ class Connection(asyncio.Protocol):
         except Exception as error:
             self._reply(command, self._answer_to_error(command, error))
             return
-        if not inspect.isawaitable(result):
+        # Asked in this order because almost every answer is a command, and seeing that is quick.
+        if result is None or isinstance(result, RemotingCommand) or not inspect.isawaitable(result):
             self._reply(command, result)
             return
         size = len(command.body) + COMMAND_OVERHEAD_BYTES

@@ -22,7 +22,7 @@ from typing import Final, assert_never
 from refmq.errors import DiskError, RefmqError
 from refmq.model.disk import Disk
 from refmq.model.ids import QueueOffset, TimestampMs
-from refmq.net.clock import wall_ms
+from refmq.net.clock import wall_clock
 from refmq.net.connection import Connection, Handler
 from refmq.net.limits import Limits
 from refmq.net.server import Server
@@ -110,6 +110,7 @@ class ReferenceEngine:
         self._store_config = store_config
         self._random = random.Random(seed)
         self._loop = asyncio.get_running_loop()
+        self._wall_ms = wall_clock(self._loop)
         numbers = itertools.count(1)
         self._main = Server(around(partial(self._serve, False)), limits, tls=tls, numbers=numbers)
         self._vip = Server(around(partial(self._serve, True)), limits, tls=tls, numbers=numbers)
@@ -245,10 +246,12 @@ class ReferenceEngine:
         if connection.number not in self._known:
             self._known.add(connection.number)
             connection.on_close(self._closed)
-        waited_ms = int((self._loop.time() - connection.last_received_at) * 1000)
+        begun_s = self._loop.time()
+        waited_ms = int((begun_s - connection.last_received_at) * 1000)
         draw = self._random.getrandbits(31)
         number = next(self._frames)
-        return self._feed(Frame(number, connection.number, connection.peer, command, waited_ms, draw, on_vip_port))
+        frame = Frame(number, connection.number, connection.peer, command, waited_ms, draw, on_vip_port)
+        return self._take(frame, begun_s)
 
     def _closed(self, connection: Connection) -> None:
         self._known.discard(connection.number)
@@ -259,9 +262,11 @@ class ReferenceEngine:
     # --- steps and their effects -------------------------------------------------------------------------------------
 
     def _feed(self, given: Input) -> Answer | Awaitable[Answer]:
+        return self._take(given, self._loop.time())
+
+    def _take(self, given: Input, begun_s: float) -> Answer | Awaitable[Answer]:
         """Takes the step of an input. For a frame: its answer, what will be its answer, or None if it has none now."""
-        begun_s = self._loop.time()
-        now = Moment(wall_ms(), int(begun_s * 1000))
+        now = Moment(self._wall_ms(), int(begun_s * 1000))
         outcome = step(self.state, self.store, given, now)
         first = outcome.effects[0] if outcome.effects else None
         if isinstance(first, Append):
@@ -295,8 +300,10 @@ class ReferenceEngine:
     def _perform_other(self, effect: Effect, begun_s: float) -> None:
         """The effects that are no answer to the input."""
         match effect:
-            case CountSend() | CountPull() | CountPut() | CountRefusedSend():
-                self._counts.add(effect, int((self._loop.time() - begun_s) * 1000))
+            case CountSend() | CountPut() | CountRefusedSend():
+                self._counts.add(effect)
+            case CountPull():
+                self._counts.add_pull(effect, int((self._loop.time() - begun_s) * 1000))
             case Append():
                 pass  # performed already: nothing else happens before it
             case Dispatch():
@@ -368,7 +375,7 @@ class ReferenceEngine:
         while True:
             await asyncio.sleep(MAINTAIN_PERIOD_S)
             try:
-                await self.store.maintain(wall_ms())
+                await self.store.maintain(self._wall_ms())
             except DiskError as error:
                 self._fail(error)
                 return

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from refmq.plane.effects import CountPull, CountPut, CountRefusedSend, CountSend
 
-Count: TypeAlias = CountSend | CountRefusedSend | CountPut | CountPull
+Count: TypeAlias = CountSend | CountRefusedSend | CountPut
 
 
 @dataclass(slots=True)
@@ -34,8 +34,8 @@ class Counts:
     put_times_ms: Counter[int] = field(default_factory=Counter)
     pull_times_ms: Counter[int] = field(default_factory=Counter)
 
-    def add(self, count: Count, took_ms: int) -> None:
-        """Counts one effect. `took_ms` is how long the step took that wanted it counted."""
+    def add(self, count: Count) -> None:
+        """Counts a put, or one that was refused."""
         match count:
             case CountSend():
                 tally = self.sends.get(count.topic) or self.sends.setdefault(count.topic, Tally())
@@ -45,12 +45,14 @@ class Counts:
                 self.put_times_ms[count.took_ms] += 1
             case CountRefusedSend():
                 self.refused_sends += 1
-            case CountPull(group, topic, queue_id, messages, size_bytes):
-                key = (topic, queue_id, group)
-                _add(self.pulls.setdefault(key, Tally()), messages, size_bytes, took_ms)
-                self.pull_times_ms[took_ms] += 1
-                if messages:
-                    _add(self.found.setdefault(key, Tally()), messages, size_bytes, took_ms)
+
+    def add_pull(self, pull: CountPull, took_ms: int) -> None:
+        """Counts a pull. `took_ms` is how long its step took."""
+        key = (pull.topic, pull.queue_id, pull.group)
+        _add(self.pulls.setdefault(key, Tally()), pull.messages, pull.size_bytes, took_ms)
+        self.pull_times_ms[took_ms] += 1
+        if pull.messages:
+            _add(self.found.setdefault(key, Tally()), pull.messages, pull.size_bytes, took_ms)
 
 
 def _add(tally: Tally, messages: int, size_bytes: int, took_ms: int) -> None:
