@@ -41,10 +41,11 @@ def store_modules() -> list[str]:
 
 
 ON_THE_WAY = {
-    "net": "broker broker_registration connection engine server",
-    "broker": "broker check_rounds clients copies delay filters offsets pull_hold put queue_locks stored topics "
+    "plane": "ack flow hold offset_requests offsets property_rules pull puts send serve topic_rules",
+    "net": "broker_node broker_registration connection engine server",
+    "broker": "check_rounds clients control_plane delay handed_over queue_locks registered_filters topics "
     "transactions",
-    "broker.handlers": "clients locks offsets pull query send send_back transaction",
+    "broker.handlers": "clients locks progress query send_back transaction",
     "nameserver": "registration",
 }
 """What the histories of clusters are about: the modules on the way of a message; the store has histories of its own."""

@@ -237,8 +237,8 @@ SEEDED_SERVICES: Final = (
         "",
         "A half message forgets its producer group.",
         "refmq.plane.send",
-        "if name != names.DELAY_TIME_LEVEL}\n    return replace(",
-        "if name not in (names.DELAY_TIME_LEVEL, names.PRODUCER_GROUP)}\n    return replace(",
+        "if name != names.DELAY_TIME_LEVEL}\n    return message._replace(",
+        "if name not in (names.DELAY_TIME_LEVEL, names.PRODUCER_GROUP)}\n    return message._replace(",
     ),
     Seeded(
         "round-skips",

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conformance.base import replay_file
-from conformance.mutants.__main__ import KILLERS, run_trial, seeded_line, store_modules, try_seeded
+from conformance.mutants.__main__ import KILLERS, modules_of, run_trial, seeded_line, store_modules, try_seeded
 from conformance.mutants.cluster import SEEDED_CLUSTER
 from conformance.mutants.cluster_services import SEEDED_SERVICES
 from conformance.mutants.equivalent import read, sort_out
@@ -43,6 +43,11 @@ def test_a_change_that_means_nothing_is_not_found() -> None:
     outcome = run_trial({"module": "refmq.store.parts", "old": old, "new": f"        # same\n{old}"}, 1.0, 0, [])
     assert not outcome["caught"]
     assert outcome["tried"] > 0
+
+
+@pytest.mark.parametrize("kind", ["store", "cluster"])
+def test_every_module_that_is_scored_has_mutants(kind: str) -> None:
+    assert [module for module in modules_of(kind) if not mutants_of(module)] == []
 
 
 def test_every_seeded_mistake_fits_its_module_and_has_a_name_of_its_own() -> None:
