@@ -43,8 +43,7 @@ def store_modules() -> list[str]:
 ON_THE_WAY = {
     "plane": "ack flow hold offset_requests offsets property_rules pull puts send serve topic_rules",
     "net": "broker_node broker_registration connection engine server",
-    "broker": "check_rounds clients control_plane delay handed_over queue_locks registered_filters topics "
-    "transactions",
+    "broker": "check_rounds clients control_plane delay handed_over queue_locks registered_filters topics transactions",
     "broker.handlers": "clients locks progress query send_back transaction",
     "nameserver": "registration",
 }

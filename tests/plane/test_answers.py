@@ -31,7 +31,7 @@ def test_only_what_is_stored_is_answered_with_its_place(status: PutStatus) -> No
         assert (answer.code, answer.remark) == (STORED[status], None)
         assert (answer.fields["msgId"], answer.fields["queueId"]) == (plan.message_id, "3")
     else:
-        with pytest.raises(KeyError):
+        with pytest.raises(AssertionError):
             answers.sent(snapshot(), send_command(), plan, 3, status)
 
 

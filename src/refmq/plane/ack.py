@@ -51,6 +51,7 @@ def ack_put_enabled(
 
 def timeout_status(put: AppendPlan, flushed_to: PhysicalOffset | None) -> PutStatus:
     """What is told of a put whose time is up: the disk is blamed before the slave, as upstream does."""
+    assert put.durable_at > put.physical_offset
     if flushed_to is not None and flushed_to < put.durable_at:
         return PutStatus.FLUSH_DISK_TIMEOUT
     return PutStatus.FLUSH_SLAVE_TIMEOUT
@@ -59,6 +60,7 @@ def timeout_status(put: AppendPlan, flushed_to: PhysicalOffset | None) -> PutSta
 def ack_put_events(plan: AppendPlan, status: PutStatus) -> tuple[EventFields, ...]:
     """What a trace says of an acknowledgement: one event for each message of a batch."""
     assert status.is_stored, "only what is stored is acknowledged"
+    assert len(plan.places) == plan.count, "an event for each message"
     return tuple(
         (
             "AckPut",

@@ -34,6 +34,8 @@ def sent(
     snapshot: Snapshot, command: RemotingCommand, plan: AppendPlan, queue_id: int, status: PutStatus
 ) -> RemotingCommand:
     """The answer to a send whose message is in the log."""
+    assert status in STORED_CODES, "a refusal has no place to tell"
+    assert queue_id >= 0, "an answer names the queue that was chosen"
     config = snapshot.config
     header = SendMessageResponse(
         msg_id=plan.message_id,
@@ -47,6 +49,7 @@ def sent(
 
 def not_sent(snapshot: Snapshot, command: RemotingCommand, refusal: Refusal) -> RemotingCommand:
     """The answer to a send whose message is not in the log."""
+    assert refusal.code not in STORED_CODES.values(), "a refusal must not read like a place in the log"
     return response(command, refusal.code, encode_header(send_header(snapshot)), remark=refusal.remark)
 
 

@@ -112,6 +112,7 @@ class Flow:
 
 def busy(flow: Flow, config: BrokerConfig, code: int, waited_ms: int) -> str | None:
     """Why a request is refused, in upstream's words, or None. It is answered with SYSTEM_BUSY."""
+    assert waited_ms >= 0, "nobody is served before asking"
     kind = KINDS.get(code)
     if kind is None:
         return None

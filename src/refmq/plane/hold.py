@@ -72,6 +72,7 @@ class Hold:
         queue, connection, number = (pull.topic, pull.queue_id), pull.frame.connection, pull.frame.number
         here, there = self.by_queue.get(queue) or _NONE, self.by_connection.get(connection) or _NONE
         assert number not in here, "a frame is parked once"
+        assert number not in there, "the two indexes know the same pulls"
         return Hold(
             self.by_queue.insert(queue, here.insert(number, pull)),
             self.by_connection.insert(connection, there.insert(number, pull)),
@@ -106,6 +107,7 @@ class Hold:
             by_queue = _without(by_queue, (pull.topic, pull.queue_id), pull.frame.number)
             by_connection = _without(by_connection, pull.frame.connection, pull.frame.number)
         assert self.count >= len(pulls), "only what waits can stop waiting"
+        assert (self.count == len(pulls)) == (not len(by_queue)) == (not len(by_connection)), "the count is theirs"
         return replace(self, by_queue=by_queue, by_connection=by_connection, count=self.count - len(pulls))
 
 

@@ -78,6 +78,8 @@ def commit_offset(
     queues = table.offsets.get((topic, group)) or _NO_QUEUES
     before = queues.get(queue_id)
     after = replace(table, offsets=table.offsets.insert((topic, group), queues.insert(queue_id, offset)))
+    assert after.get(topic, group, queue_id) == offset
+    assert len(after.offsets) <= ENTRIES_MAX
     # Trace
     event = Event("CommitOffset", group, topic, queue_id, a=-1 if before is None else before, b=offset)
     return Step(after, (), event)

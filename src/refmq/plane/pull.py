@@ -96,6 +96,7 @@ def serve_pull(state: PlaneState, store: StoreReader, frame: Frame, now: Moment)
         events = () if step.event is None else (step.event,)
     wants_to_wait = code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullSysFlag.SUSPEND
     if wants_to_wait and state.hold.has_room():
+        assert not result.records, "a pull that found something is answered"
         pull = HeldPull(
             frame,
             header.topic,
@@ -142,6 +143,7 @@ def wake(state: PlaneState, store: StoreReader, pulls: tuple[HeldPull, ...], now
     if not pulls:
         return PlaneStep(state)
     state = replace(state, hold=state.hold.without(pulls))
+    assert len({pull.frame.number for pull in pulls}) == len(pulls), "a pull is answered once"
     effects: list[Effect] = []
     for pull in pulls:
         effects += run_again(state.snapshot, store, pull.frame, now)
@@ -198,6 +200,8 @@ def answered(
 ) -> tuple[Effect, ...]:
     """The effects of an answer with what was found."""
     code = code_of(header, result)
+    assert bool(result.records) == (code is ResponseCode.SUCCESS), "messages come with success, and only then"
+    assert len(result.records) <= max(0, header.max_msg_nums), "nobody gets more than was asked for"
     suggested = 0
     if snapshot.config.slave_read_enable:
         group = allowed.group

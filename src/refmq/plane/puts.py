@@ -46,6 +46,8 @@ def put_own(state: PlaneState, store: StoreReader, own: OwnPut, now: Moment) -> 
 
 def append_message(state: PlaneState, put: Put, now: Moment, *, waits: bool) -> PlaneStep:
     """Writes what was planned, and acknowledges it as soon as this mode allows it."""
+    assert put.plan.count > 0, "a plan has a record"
+    assert put.begun_ms <= now.uptime_ms, "the uptime never goes back"
     is_sync = waits_for_flush(state)
     if not is_sync and state.replicas.wanted == 0:
         effects, events = acknowledged(state, put, PutStatus.PUT_OK, now)
@@ -65,6 +67,7 @@ def append_message(state: PlaneState, put: Put, now: Moment, *, waits: bool) -> 
 
 def append_failed(state: PlaneState, store: StoreReader, put: Put, status: PutStatus) -> PlaneStep:
     """The disk refused an append. The step that wanted it did not happen; this one answers instead."""
+    assert not status.is_stored
     if isinstance(put.asker, Frame):
         refusal = answers.store_refusal(state.snapshot, store, status)
         reply = Reply(put.asker, answers.not_sent(state.snapshot, put.asker.command, refusal))
@@ -143,6 +146,7 @@ def told(state: PlaneState, put: Put, status: PutStatus, now: Moment) -> tuple[E
 
 
 def _without_head(state: PlaneState, put: Put) -> PlaneState:
+    assert state.puts.head is put, "acknowledgements leave in the order of the log"
     state = replace(state, puts=state.puts.without_head())
     if not isinstance(put.asker, Frame):
         return state

@@ -23,6 +23,7 @@ class Replicas:
 
     def replicated_to(self) -> PhysicalOffset | None:
         """How far the log is on as many slaves as are wanted; None when none are."""
+        assert self.wanted >= 0
         if self.wanted == 0:
             return None
         ends = sorted(self.reported.values(), reverse=True)
@@ -38,8 +39,11 @@ def master_read_report(replicas: Replicas, slave: int, to: PhysicalOffset, log_e
     # Enabled
     if not master_read_report_enabled(replicas, slave, to, log_end):
         return replicas
+    assert to >= 0, "a position of a log"
     # Next
-    return replace(replicas, reported=replicas.reported.insert(slave, to))
+    after = replace(replicas, reported=replicas.reported.insert(slave, to))
+    assert (after.replicated_to() or 0) >= (replicas.replicated_to() or 0), "what is replicated only grows"
+    return after
 
 
 def lose_slave(replicas: Replicas, slave: int) -> Replicas:

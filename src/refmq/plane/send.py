@@ -79,6 +79,7 @@ def serve_send(state: PlaneState, store: StoreReader, frame: Frame, now: Moment)
         refusal = answers.store_refusal(state.snapshot, store, plan)
         reply = Reply(frame, answers.not_sent(state.snapshot, frame.command, refusal))
         return PlaneStep(state, (CountRefusedSend(), reply))
+    assert header.batch or plan.count == 1, "a message has one record"
     # Effects
     queue_id = header.queue_id if header.queue_id >= 0 else plan.queue_id
     return append_message(state, Put(plan, frame, queue_id, now.uptime_ms, also), now, waits=waits)
@@ -144,6 +145,7 @@ def check_retry(
 ) -> SendCheck:
     """Where a message to a retry topic goes: there, or to the dead letters when it was retried often enough."""
     name = header.topic[len(RETRY_PREFIX) :]
+    assert header.topic == RETRY_PREFIX + name
     group = snapshot.groups.get(name)
     if group is None:
         remark = f"subscription group not exist, {name} {FAQ}"
@@ -221,6 +223,8 @@ def half_message(message: MessageToStore, properties: dict[str, str]) -> Message
     A delay level on it is dropped: upstream would move it to the delay topic and lose it there.
     """
     real = {names.REAL_TOPIC: message.topic, names.REAL_QUEUE_ID: str(message.queue_id)}
+    assert is_half(properties), "no other message goes out of sight"
+    assert message.topic != TRANS_HALF_TOPIC, "a send to the half topic itself was refused"
     kept = {name: value for name, value in properties.items() if name != names.DELAY_TIME_LEVEL}
     return message._replace(
         topic=TRANS_HALF_TOPIC,

@@ -141,5 +141,6 @@ def tick(state: PlaneState, store: StoreReader, now: Moment) -> PlaneStep:
 def forget_connection(state: PlaneState, closed: Closed) -> PlaneStep:
     """A connection is gone: its pulls wait no more. Its puts go on; what is in the log stays there."""
     pulls = state.hold.of_connection(closed.connection)
+    assert all(pull.frame.connection == closed.connection for pull in pulls), "others go on waiting"
     replicas = lose_slave(state.replicas, closed.connection)
     return PlaneStep(replace(state, hold=state.hold.without(pulls), replicas=replicas))
