@@ -89,8 +89,9 @@ class Row:
 
 @cache
 def specified() -> dict[str, list[str]]:
-    """The actions of every specification that exists, by its module."""
-    folders = find_protocols(homes.ROOT / "spec")
+    """The actions of every protocol that is specified, by its module. (A model of our own has no place here.)"""
+    protocols = {protocol.module for protocol in PROTOCOLS}
+    folders = {name: folder for name, folder in find_protocols(homes.ROOT / "spec").items() if name in protocols}
     return {name: actions_of_next((folder / f"{name}.tla").read_text()) for name, folder in folders.items()}
 
 
