@@ -15,6 +15,7 @@
 #endif
 
 int rmq_bind_crc32(PyObject *module);
+int rmq_bind_record(PyObject *module);
 int rmq_bind_trace(PyObject *module);
 
 #endif
