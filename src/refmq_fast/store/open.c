@@ -19,20 +19,22 @@ rmq_status rmq_open_name(rmq_store *store, const char *path, int64_t changed, in
     return RMQ_OK;
 }
 
-static rmq_status open_files(rmq_files *files, const int64_t *bases, size_t count, int64_t wrote, int64_t flushed)
+static rmq_status open_files(rmq_files *files, const int64_t *bases, size_t count, int64_t wrote, int64_t flushed,
+                             int64_t zeroed_base)
 {
     for (size_t i = 0; i < count; i++) {
         RMQ_TRY(rmq_files_found(files, bases[i]));
     }
     files->wrote = wrote;
     files->flushed = flushed;
+    files->zeroed_base = zeroed_base;
     return RMQ_OK;
 }
 
 rmq_status rmq_open_log(rmq_store *store, const int64_t *bases, size_t count, int64_t wrote, int64_t flushed,
-                        int64_t last_store_ms, int64_t flushed_store_ms)
+                        int64_t zeroed_base, int64_t last_store_ms, int64_t flushed_store_ms)
 {
-    RMQ_TRY(open_files(&store->log.files, bases, count, wrote, flushed));
+    RMQ_TRY(open_files(&store->log.files, bases, count, wrote, flushed, zeroed_base));
     store->log.last_store_ms = last_store_ms;
     store->log.flushed_store_ms = flushed_store_ms;
     return RMQ_OK;
@@ -44,7 +46,8 @@ rmq_status rmq_open_queue(rmq_store *store, const rmq_opened_queue *opened)
 
     RMQ_TRY(rmq_entry_for(store, opened->topic, opened->queue_id, &entry));
     RMQ_TRY(rmq_add_queue(store, entry));
-    RMQ_TRY(open_files(&entry->queue->files, opened->bases, opened->count, opened->wrote, opened->flushed));
+    RMQ_TRY(open_files(&entry->queue->files, opened->bases, opened->count, opened->wrote, opened->flushed,
+                       opened->zeroed_base));
     entry->is_dirty = opened->is_dirty;
     entry->queue->min_offset = opened->min_offset;
     entry->queue->log_min = opened->log_min;

@@ -9,9 +9,10 @@
  * was not flushed, `changed` 0 for one that was not changed. */
 rmq_status rmq_open_name(rmq_store *store, const char *path, int64_t changed, int64_t flushed);
 
-/* The log has these files, oldest first; it ends at `wrote` and is durable up to `flushed`. */
+/* The log has these files, oldest first; it ends at `wrote` and is durable up to `flushed`, and in the file at
+ * `zeroed_base` (-1: in none) bytes past the end were zeroed that no flush has covered. */
 rmq_status rmq_open_log(rmq_store *store, const int64_t *bases, size_t count, int64_t wrote, int64_t flushed,
-                        int64_t last_store_ms, int64_t flushed_store_ms);
+                        int64_t zeroed_base, int64_t last_store_ms, int64_t flushed_store_ms);
 
 /* A queue of the store: its files, where it ends, and what else is known of it. */
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
     size_t count;
     int64_t wrote;
     int64_t flushed;
+    int64_t zeroed_base;
     int64_t min_offset;
     int64_t log_min;
     int64_t last_physical_end;
