@@ -1,0 +1,19 @@
+"""The C store as it runs in production: the newest units of each queue are in memory, and a dying process loses them."""
+
+from __future__ import annotations
+
+from conformance.engines.fast import refuses
+from conformance.engines.reference import config_of
+from conformance.store.history import Setting
+from refmq.model.disk import Disk
+from refmq.net.fast_store import FastStore
+from refmq.store import MessageStore
+
+__all__ = ["open_store", "refuses"]
+
+TAIL_BYTES = 60
+"""Three units: tails fill up, and are cut, in histories of a few messages."""
+
+
+def open_store(disk: Disk, setting: Setting) -> MessageStore:
+    return FastStore(disk, config_of(setting), tail_bytes=TAIL_BYTES)
