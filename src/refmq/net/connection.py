@@ -31,10 +31,10 @@ from typing import Final, TypeAlias
 
 from refmq.errors import ConnectionLost, NetworkError, RefmqError, RequestTimedOut, WireError
 from refmq.net.address import format_peer
+from refmq.net.codec import encode, new_decoder
 from refmq.net.limits import Budget, Limits
 from refmq.net.tls import HANDSHAKE_BYTE, ClientTls, ServerTls, TlsLayer, TlsMode
 from refmq.protocol.command import RemotingCommand, response
-from refmq.protocol.frame import FrameDecoder, encode
 
 Answer: TypeAlias = RemotingCommand | None
 Handler: TypeAlias = Callable[["Connection", RemotingCommand], Answer | Awaitable[Answer]]
@@ -76,7 +76,7 @@ class Connection(asyncio.Protocol):
         self._tasks = tasks if tasks is not None else set()
         self._on_failure = on_failure
         self._transport: asyncio.Transport | None = None
-        self._decoder = FrameDecoder(frame_length_max=limits.frame_length_max)
+        self._decoder = new_decoder(limits.frame_length_max)
         self._commands: Iterator[RemotingCommand] | None = None  # complete frames waiting for their turn
         self._pump_scheduled = False
         self._outgoing = bytearray()  # written; sent at the end of this turn
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
         self._waiting[opaque] = answer
         timer = self._loop.call_at(deadline, self._expire, answer, command, timeout_s)
         try:
-            self.send(command.with_opaque(opaque))
+            self._send(command, opaque)
             return await answer
         finally:
             timer.cancel()
@@ -157,13 +157,16 @@ class Connection(asyncio.Protocol):
     def send_oneway(self, command: RemotingCommand) -> bool:
         """Send a one-way request. False if the connection is closed."""
         assert command.is_oneway, "a one-way request carries the one-way flag"
-        return self.send(command.with_opaque(self._next_opaque()))
+        return self._send(command, self._next_opaque())
 
     def send(self, command: RemotingCommand) -> bool:
         """Send a command as is: a response that a handler did not return. False if the connection is closed."""
+        return self._send(command, None)
+
+    def _send(self, command: RemotingCommand, opaque: int | None) -> bool:
         if self.closed:
             return False
-        self._write(encode(command, frame_length_max=self._limits.frame_length_max))
+        self._write(encode(command, opaque, frame_length_max=self._limits.frame_length_max))
         return not self.closed
 
     async def drained(self) -> None:
@@ -505,7 +508,7 @@ class Connection(asyncio.Protocol):
             self._budget.hold(self, 0)
         self._commands = None
         self._outgoing = bytearray()
-        self._decoder = FrameDecoder()  # the old one may hold a frame of maximum length
+        self._decoder = new_decoder()  # the old one may hold a frame of maximum length
         lost = ConnectionLost(self.peer, self.close_reason)
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():

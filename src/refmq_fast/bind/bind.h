@@ -16,5 +16,6 @@
 
 int rmq_bind_crc32(PyObject *module);
 int rmq_bind_trace(PyObject *module);
+int rmq_bind_frame(PyObject *module);
 
 #endif
