@@ -28,15 +28,16 @@ class FrameCodec(Generic[CommandT]):
     """Turns frames into commands and back, where that is surely right; ``None`` leaves it to ``refmq.protocol.frame``.
 
     ``command`` is a class with the slots of ``refmq.protocol.command.RemotingCommand``; ``languages`` and
-    ``serializations`` are the values of its two enumerations in their order. Nothing in it changes: any thread may use it.
+    ``serializations`` are the values of its two enumerations in their order. Nothing in it changes: any thread may use
+    it.
     """
 
     def __new__(
         cls, command: type[CommandT], languages: tuple[int, ...], serializations: tuple[int, ...], /
     ) -> Self: ...
     def decode(self, buffer: Buffer, start: int, frame_length_max: int, /) -> tuple[CommandT, int] | None:
-        """The command of the frame that begins at ``start``, and where the next one does. ``None`` when the frame is not
-        complete, or the reference has to look at it."""
+        """The command of the frame that begins at ``start``, and where the next one does. ``None`` when the frame is
+        not complete, or the reference has to look at it."""
 
     def encode(self, command: CommandT, opaque: int | None, frame_length_max: int, /) -> bytes | None:
         """The frame of ``command`` under this request id, or its own if that is ``None``. ``None`` when it has no such

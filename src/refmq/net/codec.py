@@ -1,7 +1,7 @@
 """Frames as connections read and write them: in C where it was built, in `refmq.protocol.frame` for all the rest.
 
-C takes what it surely understands and gives the same values and the same bytes. Whatever is wrong, and what is legal and
-rare, goes to the reference, so each error has one place and one wording.
+C takes what it surely understands and gives the same values and the same bytes. Whatever is wrong, and what is legal
+and rare, goes to the reference, so each error has one place and one wording.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def new_decoder(frame_length_max: int = FRAME_LENGTH_MAX) -> FrameDecoder:
 
 
 def encode(command: RemotingCommand, opaque: int | None = None, *, frame_length_max: int = FRAME_LENGTH_MAX) -> bytes:
-    """The frame of ``command``, under another request id if one is given. ``UsageError`` when it does not fit in one."""
+    """The frame of ``command``, under another request id if one is given. ``UsageError`` when it does not fit."""
     if NATIVE is not None:
         data = NATIVE.encode(command, opaque, frame_length_max)
         if data is not None:

@@ -33,6 +33,9 @@ rmq_status rmq_frame_find(const uint8_t *data, size_t length, size_t frame_lengt
     frame->header_length = rmq_load_be32u(data + LENGTH_BYTES) & 0xffffffu;
     rest = frame->length - RMQ_FRAME_PREFIX_BYTES;
     header_max = rest < RMQ_HEADER_LENGTH_MAX ? rest : RMQ_HEADER_LENGTH_MAX;
+#ifdef RMQ_MISTAKE_FRAME_PREFIX
+    header_max += RMQ_FRAME_PREFIX_BYTES; /* seeded for the fuzzer: the prefix is forgotten */
+#endif
     if (frame->header_length > header_max) {
         return RMQ_NOT_MINE;
     }
