@@ -32,9 +32,10 @@ from typing import Final, TypeAlias
 from refmq.errors import ConnectionLost, NetworkError, RefmqError, RequestTimedOut, WireError
 from refmq.net.address import format_peer
 from refmq.net.codec import encode, new_decoder
+from refmq.net.deadlines import Deadlines
 from refmq.net.limits import Budget, Limits
 from refmq.net.tls import HANDSHAKE_BYTE, ClientTls, ServerTls, TlsLayer, TlsMode
-from refmq.protocol.command import RemotingCommand, response
+from refmq.protocol.command import RESPONSE_FLAG, RemotingCommand, response
 
 Answer: TypeAlias = RemotingCommand | None
 Handler: TypeAlias = Callable[["Connection", RemotingCommand], Answer | Awaitable[Answer]]
@@ -67,6 +68,7 @@ class Connection(asyncio.Protocol):
         """The other end as ``host:port``."""
         self.local = "unknown"
         self.close_reason: str | None = None
+        self._loop = asyncio.get_running_loop()
         self._handler = handler
         self._limits = limits
         self._tls_settings = tls
@@ -79,10 +81,12 @@ class Connection(asyncio.Protocol):
         self._decoder = new_decoder(limits.frame_length_max)
         self._commands: Iterator[RemotingCommand] | None = None  # complete frames waiting for their turn
         self._pump_scheduled = False
-        self._outgoing = bytearray()  # written; sent at the end of this turn
+        self._outgoing: list[bytes] = []  # written; sent at the end of this turn
+        self._outgoing_bytes = 0
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._waiting: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._deadlines = Deadlines(self._loop, self._waiting, self._expire)
         self._last_opaque = 0
         self._reading = True
         self._stopped_reading = False
@@ -95,7 +99,6 @@ class Connection(asyncio.Protocol):
         self._incomplete_since: float | None = None
         self._close_callbacks: list[Callable[[Connection], None]] = []
         self._gone = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         """Done when commands can flow: immediately, or after the TLS handshake. Fails with ``ConnectionLost``."""
         self.ready.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -135,21 +138,22 @@ class Connection(asyncio.Protocol):
                 raise self._timed_out(command, timeout_s) from None
         if len(self._waiting) >= self._limits.requests_waiting_max:
             raise NetworkError(self.peer, f"not sent, {len(self._waiting)} requests already await answers")
-        # A timer of our own and not `asyncio.timeout`: every request takes this way.
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
         opaque = self._next_opaque()
         self._waiting[opaque] = answer
-        timer = self._loop.call_at(deadline, self._expire, answer, command, timeout_s)
+        self._deadlines.add(deadline, opaque)
         try:
             self._send(command, opaque)
             return await answer
+        except TimeoutError:
+            raise self._timed_out(command, timeout_s) from None
         finally:
-            timer.cancel()
             self._waiting.pop(opaque, None)
 
-    def _expire(self, answer: asyncio.Future[RemotingCommand], command: RemotingCommand, timeout_s: float) -> None:
+    def _expire(self, opaque: int) -> None:
+        answer = self._waiting.pop(opaque)
         if not answer.done():
-            answer.set_exception(self._timed_out(command, timeout_s))
+            answer.set_exception(TimeoutError())
 
     def _timed_out(self, command: RemotingCommand, timeout_s: float) -> RequestTimedOut:
         return RequestTimedOut(self.peer, f"no answer to request {command.code} within {timeout_s:g} s")
@@ -319,7 +323,7 @@ class Connection(asyncio.Protocol):
             if command is None:
                 self._commands = None
                 break
-            if command.is_response:
+            if command.flag & RESPONSE_FLAG:
                 self._settle(command)
             else:
                 self._serve(command)
@@ -413,10 +417,11 @@ class Connection(asyncio.Protocol):
     # Requests of ours ------------------------------------------------------------------------------------------
 
     def _next_opaque(self) -> int:
-        while True:
-            self._last_opaque = self._last_opaque % OPAQUE_MAX + 1
-            if self._last_opaque not in self._waiting:
-                return self._last_opaque
+        opaque = self._last_opaque % OPAQUE_MAX + 1
+        while opaque in self._waiting:
+            opaque = opaque % OPAQUE_MAX + 1
+        self._last_opaque = opaque
+        return opaque
 
     def _settle(self, command: RemotingCommand) -> None:
         answer = self._waiting.pop(command.opaque, None)
@@ -434,14 +439,17 @@ class Connection(asyncio.Protocol):
             return
         if not self._outgoing:
             self._loop.call_soon(self._flush)
-        self._outgoing += data
-        if len(self._outgoing) >= GATHERED_BYTES_MAX:
+        self._outgoing.append(data)
+        self._outgoing_bytes += len(data)
+        if self._outgoing_bytes >= GATHERED_BYTES_MAX:
             self._flush()
 
     def _flush(self) -> None:
         if self._transport is None or not self._outgoing:
             return
-        data, self._outgoing = bytes(self._outgoing), bytearray()
+        data = self._outgoing[0] if len(self._outgoing) == 1 else b"".join(self._outgoing)
+        self._outgoing.clear()
+        self._outgoing_bytes = 0
         if self._tls is not None:
             self._tls.send(data)
             self._flush_tls()
@@ -462,7 +470,7 @@ class Connection(asyncio.Protocol):
                 self._transport.write(data)
 
     def _unsent_bytes(self) -> int:
-        waiting = len(self._outgoing) + (self._tls.unsent_bytes if self._tls is not None else 0)
+        waiting = self._outgoing_bytes + (self._tls.unsent_bytes if self._tls is not None else 0)
         return waiting + (self._transport.get_write_buffer_size() if self._transport is not None else 0)
 
     # Bounds and the end ----------------------------------------------------------------------------------------
@@ -507,13 +515,15 @@ class Connection(asyncio.Protocol):
         if self._budget is not None:
             self._budget.hold(self, 0)
         self._commands = None
-        self._outgoing = bytearray()
+        self._outgoing.clear()
+        self._outgoing_bytes = 0
         self._decoder = new_decoder()  # the old one may hold a frame of maximum length
         lost = ConnectionLost(self.peer, self.close_reason)
-        waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
+        self._deadlines.close()
+        for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ConnectionLost(*lost.args))
+        self._waiting.clear()
         if not self.ready.done():
             self.ready.set_exception(lost)
         self._writable.set()
