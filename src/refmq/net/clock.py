@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 
 from refmq.model.ids import TimestampMs
 
 
 def wall_ms() -> TimestampMs:
     """Milliseconds since 1970, from the running loop if it has its own clock (the simulated one does)."""
-    own_clock = getattr(asyncio.get_running_loop(), "wall_ms", None)
-    return TimestampMs(own_clock() if own_clock is not None else time.time_ns() // 1_000_000)
+    return wall_clock(asyncio.get_running_loop())()
+
+
+def wall_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], TimestampMs]:
+    """The wall clock of a loop, for whoever asks for every message."""
+    own_clock: Callable[[], TimestampMs] | None = getattr(loop, "wall_ms", None)
+    return own_clock if own_clock is not None else _system_ms
+
+
+def _system_ms() -> TimestampMs:
+    return TimestampMs(time.time_ns() // 1_000_000)

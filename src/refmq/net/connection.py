@@ -312,8 +312,9 @@ class Connection(asyncio.Protocol):
     def _pump(self) -> None:
         """Serve complete frames as long as the bounds allow."""
         self._pump_scheduled = False
+        may_serve = self._may_serve()
         for _ in range(self._limits.requests_per_turn_max):
-            if self._commands is None or self.closed or not self._may_serve():
+            if self._commands is None or not may_serve or self.close_reason is not None:
                 break
             try:
                 command = next(self._commands, None)
@@ -327,6 +328,7 @@ class Connection(asyncio.Protocol):
                 self._settle(command)
             else:
                 self._serve(command)
+                may_serve = self._may_serve()
         else:
             self._schedule_pump()
         if not self.closed:

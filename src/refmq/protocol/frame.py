@@ -113,6 +113,12 @@ class FrameDecoder:
         while True:
             if self._error is not None:
                 raise WireError(*self._error.args)
+            if self._shortcut is not None:
+                read = self._shortcut(self._buffer, self._consumed, self._frame_length_max)
+                if read is not None:
+                    quick, self._consumed = read
+                    yield quick
+                    continue
             try:
                 command = self._next()
             except WireError as error:
@@ -130,11 +136,6 @@ class FrameDecoder:
 
     def _next(self) -> RemotingCommand | None:
         start = self._consumed
-        if self._shortcut is not None:
-            read = self._shortcut(self._buffer, start, self._frame_length_max)
-            if read is not None:
-                command, self._consumed = read
-                return command
         available = len(self._buffer) - start
         if available < LENGTH_SIZE:
             return None
