@@ -239,9 +239,16 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
-    """Damaged input for everything that reads: -- --minutes 10 --seed 3 [TARGET...]; one minute without arguments."""
+    """Damaged input for everything that reads: -- --minutes 10 --seed 3 [TARGET...], or -- native ... for what is C; a
+    minute of each without arguments."""
     prepare_refmq(session, "test")
-    session.run("python", "-m", "fuzz", "run", *session.posargs)
+    match session.posargs:
+        case ["native", *arguments]:
+            session.run("python", "-m", "fuzz", "native", *arguments)
+        case arguments:
+            session.run("python", "-m", "fuzz", "run", *arguments)
+            if not arguments:
+                session.run("python", "-m", "fuzz", "native")  # says so and skips where there is no clang
 
 
 @nox.session(default=False)

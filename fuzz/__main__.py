@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
+from fuzz import native_targets
 from fuzz.campaign import guard, outcome, run, save
 from fuzz.targets import TARGETS
 from refmq.cli._boundary import report
-from refmq.errors import CheckFound, UsageError
+from refmq.errors import CheckFound, MissingTool, UsageError
 
 
 @click.group()
@@ -37,6 +38,18 @@ def run_command(targets: tuple[str, ...], minutes: float, seed: int) -> None:
     if found is not None:
         path = save(found)
         raise CheckFound(f"{found.target}: {found.what}. Replay with: python -m fuzz replay {found.target} {path}")
+
+
+@command.command("native")
+@click.argument("targets", nargs=-1)
+@click.option("--minutes", default=1.0, show_default=True, help="How long all targets together run.")
+@click.option("--seed", default=0, show_default=True, help="Decides everything that is random.")
+def native_command(targets: tuple[str, ...], minutes: float, seed: int) -> None:
+    """Fuzz what is C with libFuzzer: TARGETS of fuzz/native, all of them if none is named. Skipped without clang."""
+    try:
+        native_targets.run_all(list(targets), minutes=minutes, seed=seed, say=click.echo)
+    except MissingTool as error:
+        click.echo(f"skipped: {error}")
 
 
 @command.command("replay")

@@ -5,7 +5,8 @@ assertion (a target compares at least two answers), more time than `SECONDS_MAX`
 
     target        the input is                           compared with
     ------------  -------------------------------------  -----------------------------------------------------------
-    frame         what a peer sends on a connection      the same bytes in small pieces; the frame written again
+    frame         what a peer sends on a connection      the same bytes in small pieces, and read without C; the frame
+                                                         written again
     json_header   a JSON header                          the header written and read again
     binary_header a ROCKETMQ binary header               the header written and read again
     request       a frame of the real RocketMQ           its header and body, as the code says, written and read again
@@ -33,8 +34,11 @@ from typing import Any, Final
 
 from refmq.errors import CorruptRecord, DecodeError, UsageError, WireError
 from refmq.filter import SqlSyntaxError, compile_expression, matches
+from refmq.net.codec import encode as encode_in_c
+from refmq.net.codec import new_decoder
 from refmq.protocol import bodies, fastjson
 from refmq.protocol.bodies import decode_body, decode_register_broker_body, encode_body, encode_register_broker_body
+from refmq.protocol.command import RemotingCommand
 from refmq.protocol.compression import CompressionType, compress, decompress
 from refmq.protocol.frame import FrameDecoder, encode
 from refmq.protocol.header_binary import decode_binary_header, encode_binary_header
@@ -67,8 +71,10 @@ def target(function: Target) -> Target:
     return function
 
 
-def _commands(data: bytes, pieces: int) -> tuple[list[Any], tuple[Any, ...] | None]:
-    decoder, found = FrameDecoder(), []
+def _commands(
+    data: bytes, pieces: int, new: Callable[[], FrameDecoder] = new_decoder
+) -> tuple[list[Any], tuple[Any, ...] | None]:
+    decoder, found = new(), []
     source = random.Random(pieces)
     at = 0
     try:
@@ -82,12 +88,21 @@ def _commands(data: bytes, pieces: int) -> tuple[list[Any], tuple[Any, ...] | No
     return found, None
 
 
+def _written(command: RemotingCommand, write: Callable[[RemotingCommand], bytes]) -> bytes | tuple[Any, ...]:
+    try:
+        return write(command)
+    except UsageError as error:
+        return error.args
+
+
 @target
 def frame(data: bytes) -> None:
     whole, error = _commands(data, 1)
     for pieces in (3, 17):
         assert _commands(data, pieces) == (whole, error), "the way in which bytes arrive changes what they mean"
+    assert _commands(data, 1, FrameDecoder) == (whole, error), "C reads something else"
     for command in whole:
+        assert _written(command, encode_in_c) == _written(command, encode), "C writes something else"
         try:
             again = encode(command)
         except UsageError:

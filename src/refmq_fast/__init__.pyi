@@ -1,7 +1,7 @@
 """Types of refmq_fast. The functions are there when ``AVAILABLE`` is true; importing them otherwise raises
 ``ImportError`` with ``REASON``."""
 
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from typing_extensions import Buffer
 
@@ -21,6 +21,27 @@ def crc32_portable(data: Buffer, value: int = 0, /) -> int:
 
 def crc32_is_accelerated() -> bool:
     """Whether ``crc32`` uses carry-less multiplication on this processor."""
+
+CommandT = TypeVar("CommandT")
+
+class FrameCodec(Generic[CommandT]):
+    """Turns frames into commands and back, where that is surely right; ``None`` leaves it to ``refmq.protocol.frame``.
+
+    ``command`` is a class with the slots of ``refmq.protocol.command.RemotingCommand``; ``languages`` and
+    ``serializations`` are the values of its two enumerations in their order. Nothing in it changes: any thread may use
+    it.
+    """
+
+    def __new__(
+        cls, command: type[CommandT], languages: tuple[int, ...], serializations: tuple[int, ...], /
+    ) -> Self: ...
+    def decode(self, buffer: Buffer, start: int, frame_length_max: int, /) -> tuple[CommandT, int] | None:
+        """The command of the frame that begins at ``start``, and where the next one does. ``None`` when the frame is
+        not complete, or the reference has to look at it."""
+
+    def encode(self, command: CommandT, opaque: int | None, frame_length_max: int, /) -> bytes | None:
+        """The frame of ``command`` under this request id, or its own if that is ``None``. ``None`` when it has no such
+        frame, or the reference has to write it."""
 
 class TracePage:
     """Memory for ``size_records`` records of a trace, as ``refmq.trace.page.PlainPage`` is it, and with the same bytes.

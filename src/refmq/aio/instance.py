@@ -30,7 +30,7 @@ from refmq.errors import (
     WrongLoopError,
 )
 from refmq.net.client import Client
-from refmq.net.clock import wall_ms
+from refmq.net.clock import wall_clock
 from refmq.net.connection import Answer, Connection
 from refmq.net.limits import Limits
 from refmq.net.tls import ClientTls
@@ -117,6 +117,7 @@ class Instance:
         self._on_route = on_route
         self._credentials = options.get("credentials")
         self._rpc_hook = options.get("rpc_hook")
+        self._dresses = stream or self._credentials is not None or self._rpc_hook is not None
         self.random = random.Random(options.get("seed"))
         self._trace: TraceWriter | None = None
         self.recorder: Recorder = options.get("recorder") or NoRecorder()
@@ -139,6 +140,7 @@ class Instance:
             raise ClosedError(f"This {self.what} was opened before; make a new one.")
         self.opened = True
         self._loop = asyncio.get_running_loop()
+        self._wall_ms = wall_clock(self._loop)
         self._pid = _process_id()
         options = self._options
         self.address = options.get("client_ip") or local_address()
@@ -232,7 +234,9 @@ class Instance:
     async def ask(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
         """The answer of a server, whatever it says."""
         self.check_usable()
-        return await self._client.invoke(address, self._dressed(address, command), timeout_s)
+        if self._dresses:
+            command = self._dressed(address, command)
+        return await self._client.invoke(address, command, timeout_s)
 
     async def call(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
         """The answer of a server when it is success; ``BrokerError`` when it is anything else."""
@@ -405,10 +409,10 @@ class Instance:
     # Time -----------------------------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
-        return wall_ms()
+        return self._wall_ms()
 
     def next_id(self) -> str:
-        return self.ids.next(self.now_ms())
+        return self.ids.next(self._wall_ms())
 
 
 def _process_id() -> int:

@@ -79,7 +79,11 @@ class Sender:
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        queues = await self._queues(plan.topic)
+        known = self._known.get(plan.topic)
+        if known is not None and known[0] is self.instance.routes.get(plan.topic):
+            queues = known[1]
+        else:
+            queues = await self._queues(plan.topic)
         attempts: list[str] = []
         maybe_stored = False
         stored: SendResult | None = None
@@ -153,7 +157,8 @@ class Sender:
         self, queues: tuple[MessageQueue, ...], choice: QueueChoice | None, last_broker: str | None
     ) -> MessageQueue:
         if choice is None:
-            self.chooser, queue = choose_queue(self.chooser, queues, last_broker, self.instance.now_ms())
+            now_ms = self.instance.now_ms() if self.chooser.avoids_slow else 0  # nobody else looks at it
+            self.chooser, queue = choose_queue(self.chooser, queues, last_broker, now_ms)
             return queue
         namespace = self.settings.namespace
         shown = [
@@ -178,7 +183,10 @@ class Sender:
 
     async def _attempt(self, plan: SendPlan, queue: MessageQueue, left_s: float) -> SendResult:
         instance = self.instance
-        address = await self._address(plan.topic, queue.broker)
+        route = instance.routes.get(plan.topic)
+        address = None if route is None else master_of(route, queue.broker)
+        if address is None:
+            address = await self._address(plan.topic, queue.broker)
         for hook in self._before:
             hook(Attempt(plan, queue, address))
         began_ms = instance.now_ms()
@@ -195,8 +203,21 @@ class Sender:
             problem = error
             raise
         finally:
-            now_ms = instance.now_ms()
-            took_ms = now_ms - began_ms
-            self.chooser = note_attempt(self.chooser, queue.broker, took_ms, now_ms, failed=problem is not None)
-            for hook in self._after:
-                hook(Attempt(plan, queue, address, result, problem, took_ms))
+            if self._after or self.chooser.avoids_slow:
+                self._note(plan, queue, address, result, problem, began_ms)
+
+    def _note(
+        self,
+        plan: SendPlan,
+        queue: MessageQueue,
+        address: str,
+        result: SendResult | None,
+        problem: Exception | None,
+        began_ms: int,
+    ) -> None:
+        """After an attempt, for whoever wants to know."""
+        now_ms = self.instance.now_ms()
+        took_ms = now_ms - began_ms
+        self.chooser = note_attempt(self.chooser, queue.broker, took_ms, now_ms, failed=problem is not None)
+        for hook in self._after:
+            hook(Attempt(plan, queue, address, result, problem, took_ms))

@@ -64,6 +64,8 @@ def checked_message(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -
         raise InvalidMessage(f"The body has {len(message.body)} bytes; at most {body_bytes_max} are allowed.")
     if not 0 <= message.delay_level <= 0x7FFF_FFFF:
         raise InvalidMessage(f"A delay level is 0 (none) or more, not {message.delay_level}.")
+    if not (message.tag or message.keys or message.properties):
+        return message
     for name, value in message.properties.items():
         if name in names.RESERVED_PROPERTIES:
             raise InvalidMessage(f"The property {name} belongs to RocketMQ; an application may not set it.")
@@ -84,10 +86,15 @@ def checked_message(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -
 
 def checked_topic(topic: str) -> str:
     """``topic`` when it can be the name of a topic, else ``InvalidName``."""
-    complaint = names.topic_complaint(topic)
+    complaint = _complaint_about(topic)
     if complaint is not None:
         raise InvalidName(f"{topic!r} cannot be a topic: {complaint}.")
     return topic
+
+
+@lru_cache(maxsize=1_024)  # an application has few topics, and every message asks
+def _complaint_about(topic: str) -> str | None:
+    return names.topic_complaint(topic)
 
 
 def checked_group(group: str, kind: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from refmq.client.message import BODY_BYTES_MAX, Message, SendResult, SendStatus, message_properties
 from refmq.errors import InvalidMessage, WireError
@@ -51,9 +51,8 @@ class SendSettings:
     unit_mode: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SendPlan:
-    """A message made ready: the same for every attempt."""
+class SendPlan(NamedTuple):
+    """A message made ready: the same for every attempt. (A tuple, because every message that is sent makes one.)"""
 
     code: RequestCode
     topic: str
@@ -73,7 +72,9 @@ class SendPlan:
 def plan_send(settings: SendSettings, message: Message, msg_id: str, extra: dict[str, str] | None = None) -> SendPlan:
     """``message`` made ready. ``extra`` are properties that applications may not set: those of requests, replies,
     retries and transactions."""
-    properties = {**message_properties(message), **(extra or {})}
+    properties = message_properties(message)
+    if extra:
+        properties.update(extra)
     properties.setdefault(names.UNIQ_KEY, msg_id)
     if settings.namespace:
         properties[names.INSTANCE_ID] = settings.namespace
@@ -168,20 +169,22 @@ def sent(answer: RemotingCommand, plan: SendPlan, queue: MessageQueue, namespace
     if status is None:
         return None
     # The fields of `SendMessageResponse`, read by hand: every message takes this way.
-    fields = answer.fields
+    fields = answer.ext_fields or {}
     try:
         offset_msg_id, queue_id, queue_offset = fields["msgId"], int(fields["queueId"]), int(fields["queueOffset"])
     except (KeyError, ValueError):
         expected = "msgId, and queueId and queueOffset as numbers"
         raise WireError("extFields", 0, expected, repr(dict(fields))[:80]) from None
     topic = plan.topic if namespace is None else names.without_namespace(plan.topic, namespace)
+    if queue_id != queue.queue_id or topic != queue.topic:
+        queue = MessageQueue(topic, queue.broker, queue_id)
     return SendResult(
-        status=status,
-        msg_id=plan.msg_id,
-        offset_msg_id=offset_msg_id,
-        queue=MessageQueue(topic, queue.broker, queue_id),
-        queue_offset=queue_offset,
-        transaction_id=fields.get("transactionId", ""),
-        region=fields.get(names.MSG_REGION, "DefaultRegion"),
-        trace_on=fields.get(names.TRACE_SWITCH) != "false",
+        status,
+        plan.msg_id,
+        offset_msg_id,
+        queue,
+        queue_offset,
+        fields.get("transactionId", ""),
+        fields.get(names.MSG_REGION, "DefaultRegion"),
+        fields.get(names.TRACE_SWITCH) != "false",
     )

@@ -31,10 +31,11 @@ from typing import Final, TypeAlias
 
 from refmq.errors import ConnectionLost, NetworkError, RefmqError, RequestTimedOut, WireError
 from refmq.net.address import format_peer
+from refmq.net.codec import encode, new_decoder
+from refmq.net.deadlines import Deadlines
 from refmq.net.limits import Budget, Limits
 from refmq.net.tls import HANDSHAKE_BYTE, ClientTls, ServerTls, TlsLayer, TlsMode
-from refmq.protocol.command import RemotingCommand, response
-from refmq.protocol.frame import FrameDecoder, encode
+from refmq.protocol.command import RESPONSE_FLAG, RemotingCommand, response
 
 Answer: TypeAlias = RemotingCommand | None
 Handler: TypeAlias = Callable[["Connection", RemotingCommand], Answer | Awaitable[Answer]]
@@ -67,6 +68,7 @@ class Connection(asyncio.Protocol):
         """The other end as ``host:port``."""
         self.local = "unknown"
         self.close_reason: str | None = None
+        self._loop = asyncio.get_running_loop()
         self._handler = handler
         self._limits = limits
         self._tls_settings = tls
@@ -76,13 +78,15 @@ class Connection(asyncio.Protocol):
         self._tasks = tasks if tasks is not None else set()
         self._on_failure = on_failure
         self._transport: asyncio.Transport | None = None
-        self._decoder = FrameDecoder(frame_length_max=limits.frame_length_max)
+        self._decoder = new_decoder(limits.frame_length_max)
         self._commands: Iterator[RemotingCommand] | None = None  # complete frames waiting for their turn
         self._pump_scheduled = False
-        self._outgoing = bytearray()  # written; sent at the end of this turn
+        self._outgoing: list[bytes] = []  # written; sent at the end of this turn
+        self._outgoing_bytes = 0
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._waiting: dict[int, asyncio.Future[RemotingCommand]] = {}
+        self._deadlines = Deadlines(self._loop, self._waiting, self._expire)
         self._last_opaque = 0
         self._reading = True
         self._stopped_reading = False
@@ -95,7 +99,6 @@ class Connection(asyncio.Protocol):
         self._incomplete_since: float | None = None
         self._close_callbacks: list[Callable[[Connection], None]] = []
         self._gone = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
         self.ready: asyncio.Future[None] = self._loop.create_future()
         """Done when commands can flow: immediately, or after the TLS handshake. Fails with ``ConnectionLost``."""
         self.ready.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -135,21 +138,22 @@ class Connection(asyncio.Protocol):
                 raise self._timed_out(command, timeout_s) from None
         if len(self._waiting) >= self._limits.requests_waiting_max:
             raise NetworkError(self.peer, f"not sent, {len(self._waiting)} requests already await answers")
-        # A timer of our own and not `asyncio.timeout`: every request takes this way.
         answer: asyncio.Future[RemotingCommand] = self._loop.create_future()
         opaque = self._next_opaque()
         self._waiting[opaque] = answer
-        timer = self._loop.call_at(deadline, self._expire, answer, command, timeout_s)
+        self._deadlines.add(deadline, opaque)
         try:
-            self.send(command.with_opaque(opaque))
+            self._send(command, opaque)
             return await answer
+        except TimeoutError:
+            raise self._timed_out(command, timeout_s) from None
         finally:
-            timer.cancel()
             self._waiting.pop(opaque, None)
 
-    def _expire(self, answer: asyncio.Future[RemotingCommand], command: RemotingCommand, timeout_s: float) -> None:
+    def _expire(self, opaque: int) -> None:
+        answer = self._waiting.pop(opaque)
         if not answer.done():
-            answer.set_exception(self._timed_out(command, timeout_s))
+            answer.set_exception(TimeoutError())
 
     def _timed_out(self, command: RemotingCommand, timeout_s: float) -> RequestTimedOut:
         return RequestTimedOut(self.peer, f"no answer to request {command.code} within {timeout_s:g} s")
@@ -157,13 +161,16 @@ class Connection(asyncio.Protocol):
     def send_oneway(self, command: RemotingCommand) -> bool:
         """Send a one-way request. False if the connection is closed."""
         assert command.is_oneway, "a one-way request carries the one-way flag"
-        return self.send(command.with_opaque(self._next_opaque()))
+        return self._send(command, self._next_opaque())
 
     def send(self, command: RemotingCommand) -> bool:
         """Send a command as is: a response that a handler did not return. False if the connection is closed."""
+        return self._send(command, None)
+
+    def _send(self, command: RemotingCommand, opaque: int | None) -> bool:
         if self.closed:
             return False
-        self._write(encode(command, frame_length_max=self._limits.frame_length_max))
+        self._write(encode(command, opaque, frame_length_max=self._limits.frame_length_max))
         return not self.closed
 
     async def drained(self) -> None:
@@ -305,8 +312,9 @@ class Connection(asyncio.Protocol):
     def _pump(self) -> None:
         """Serve complete frames as long as the bounds allow."""
         self._pump_scheduled = False
+        may_serve = self._may_serve()
         for _ in range(self._limits.requests_per_turn_max):
-            if self._commands is None or self.closed or not self._may_serve():
+            if self._commands is None or not may_serve or self.close_reason is not None:
                 break
             try:
                 command = next(self._commands, None)
@@ -316,10 +324,11 @@ class Connection(asyncio.Protocol):
             if command is None:
                 self._commands = None
                 break
-            if command.is_response:
+            if command.flag & RESPONSE_FLAG:
                 self._settle(command)
             else:
                 self._serve(command)
+                may_serve = self._may_serve()
         else:
             self._schedule_pump()
         if not self.closed:
@@ -411,10 +420,11 @@ class Connection(asyncio.Protocol):
     # Requests of ours ------------------------------------------------------------------------------------------
 
     def _next_opaque(self) -> int:
-        while True:
-            self._last_opaque = self._last_opaque % OPAQUE_MAX + 1
-            if self._last_opaque not in self._waiting:
-                return self._last_opaque
+        opaque = self._last_opaque % OPAQUE_MAX + 1
+        while opaque in self._waiting:
+            opaque = opaque % OPAQUE_MAX + 1
+        self._last_opaque = opaque
+        return opaque
 
     def _settle(self, command: RemotingCommand) -> None:
         answer = self._waiting.pop(command.opaque, None)
@@ -432,14 +442,17 @@ class Connection(asyncio.Protocol):
             return
         if not self._outgoing:
             self._loop.call_soon(self._flush)
-        self._outgoing += data
-        if len(self._outgoing) >= GATHERED_BYTES_MAX:
+        self._outgoing.append(data)
+        self._outgoing_bytes += len(data)
+        if self._outgoing_bytes >= GATHERED_BYTES_MAX:
             self._flush()
 
     def _flush(self) -> None:
         if self._transport is None or not self._outgoing:
             return
-        data, self._outgoing = bytes(self._outgoing), bytearray()
+        data = self._outgoing[0] if len(self._outgoing) == 1 else b"".join(self._outgoing)
+        self._outgoing.clear()
+        self._outgoing_bytes = 0
         if self._tls is not None:
             self._tls.send(data)
             self._flush_tls()
@@ -460,7 +473,7 @@ class Connection(asyncio.Protocol):
                 self._transport.write(data)
 
     def _unsent_bytes(self) -> int:
-        waiting = len(self._outgoing) + (self._tls.unsent_bytes if self._tls is not None else 0)
+        waiting = self._outgoing_bytes + (self._tls.unsent_bytes if self._tls is not None else 0)
         return waiting + (self._transport.get_write_buffer_size() if self._transport is not None else 0)
 
     # Bounds and the end ----------------------------------------------------------------------------------------
@@ -505,13 +518,15 @@ class Connection(asyncio.Protocol):
         if self._budget is not None:
             self._budget.hold(self, 0)
         self._commands = None
-        self._outgoing = bytearray()
-        self._decoder = FrameDecoder()  # the old one may hold a frame of maximum length
+        self._outgoing.clear()
+        self._outgoing_bytes = 0
+        self._decoder = new_decoder()  # the old one may hold a frame of maximum length
         lost = ConnectionLost(self.peer, self.close_reason)
-        waiting, self._waiting = self._waiting, {}
-        for answer in waiting.values():
+        self._deadlines.close()
+        for answer in self._waiting.values():
             if not answer.done():
                 answer.set_exception(ConnectionLost(*lost.args))
+        self._waiting.clear()
         if not self.ready.done():
             self.ready.set_exception(lost)
         self._writable.set()

@@ -386,7 +386,7 @@ def decode_properties(properties: bytes) -> dict[str, str]:
 
 def join_properties(properties: Mapping[str, str]) -> str:
     """The wire form, without a separator at its end (4.9.8)."""
-    return PROPERTY_SEPARATOR.join(f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items())
+    return PROPERTY_SEPARATOR.join([f"{name}{NAME_VALUE_SEPARATOR}{value}" for name, value in properties.items()])
 
 
 def encode_properties(properties: Mapping[str, str]) -> bytes:

@@ -19,5 +19,6 @@ int rmq_bind_job(PyObject *module);
 int rmq_bind_record(PyObject *module);
 int rmq_bind_store(PyObject *module);
 int rmq_bind_trace(PyObject *module);
+int rmq_bind_frame(PyObject *module);
 
 #endif
