@@ -18,6 +18,7 @@ int rmq_bind_crc32(PyObject *module);
 int rmq_bind_job(PyObject *module);
 int rmq_bind_record(PyObject *module);
 int rmq_bind_store(PyObject *module);
+int rmq_bind_plane(PyObject *module); /* after the store */
 int rmq_bind_trace(PyObject *module);
 int rmq_bind_frame(PyObject *module);
 

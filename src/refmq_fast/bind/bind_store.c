@@ -53,6 +53,11 @@ int rmq_store_outcome(StoreObject *self, rmq_status status)
     case RMQ_DISK_FAILED:
     case RMQ_DIED:
         break;
+    case RMQ_MORE:
+    case RMQ_NOT_MINE:
+    case RMQ_NO_ROOM:
+        PyErr_SetString(PyExc_AssertionError, "a store does not answer so");
+        return -1;
     }
     (void)rmq_raise_kept(&self->disk);
     return -1;
@@ -485,27 +490,33 @@ static PyType_Slot store_slots[] = {
     {0, NULL},
 };
 
-/* The methods of four files as one table. It must live as long as the type: once for each interpreter. */
-static PyMethodDef *all_methods(void)
+PyMethodDef *rmq_joined_methods(PyMethodDef *const *tables, size_t table_count)
 {
-    PyMethodDef *const tables[] = {life_methods, rmq_store_put_methods, rmq_store_get_methods, rmq_store_job_methods};
     size_t count = 1;
     PyMethodDef *all;
 
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < table_count; i++) {
         for (const PyMethodDef *method = tables[i]; method->ml_name != NULL; method++) {
             count += 1;
         }
     }
     all = PyMem_Calloc(count, sizeof *all);
     count = 0;
-    for (size_t i = 0; all != NULL && i < 4; i++) {
+    for (size_t i = 0; all != NULL && i < table_count; i++) {
         for (const PyMethodDef *method = tables[i]; method->ml_name != NULL; method++) {
             all[count] = *method;
             count += 1;
         }
     }
     return all;
+}
+
+PyTypeObject *rmq_store_type(PyObject *module)
+{
+    PyObject *type = PyObject_GetAttrString(module, "Store");
+
+    Py_XDECREF(type); /* the module keeps it */
+    return (PyTypeObject *)type;
 }
 
 int rmq_bind_store(PyObject *module)
@@ -517,7 +528,8 @@ int rmq_bind_store(PyObject *module)
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
         .slots = slots,
     };
-    PyMethodDef *methods = all_methods();
+    PyMethodDef *const tables[] = {life_methods, rmq_store_put_methods, rmq_store_get_methods, rmq_store_job_methods};
+    PyMethodDef *methods = rmq_joined_methods(tables, 4);
     PyObject *type;
     int status;
 

@@ -5,6 +5,7 @@
 
 #include "bind_disk.h"
 
+#include "../store/dispatch.h"
 #include "../store/get.h"
 #include "../store/jobs.h"
 
@@ -37,5 +38,19 @@ extern PyMethodDef rmq_store_get_methods[];
 extern PyMethodDef rmq_store_job_methods[];
 
 PyTypeObject *rmq_job_type(PyObject *module);
+
+/* The type refmq_fast.Store of this module, borrowed; NULL with an exception set. */
+PyTypeObject *rmq_store_type(PyObject *module);
+
+/* Several tables of methods as one, which must live as long as its type; NULL without memory. */
+PyMethodDef *rmq_joined_methods(PyMethodDef *const *tables, size_t table_count);
+
+/* Who is told of what was dispatched: a list that gets the fields of each. */
+typedef struct {
+    StoreObject *self;
+    PyObject *list;
+} rmq_listening;
+
+rmq_status rmq_add_dispatched(void *context, const rmq_dispatched *dispatched);
 
 #endif

@@ -197,15 +197,9 @@ static PyObject *store_append(PyObject *given, PyObject *arguments)
 
 /* --- dispatch ---------------------------------------------------------------------------------------------------- */
 
-/* Who is told: the list, and what became of it. */
-typedef struct {
-    StoreObject *self;
-    PyObject *list;
-} listening;
-
-static rmq_status add_dispatched(void *context, const rmq_dispatched *dispatched)
+rmq_status rmq_add_dispatched(void *context, const rmq_dispatched *dispatched)
 {
-    listening *to = context;
+    rmq_listening *to = context;
     PyObject *one = Py_BuildValue("(s#LLLLLLy#)", (const char *)dispatched->topic.at, (Py_ssize_t)dispatched->topic.size,
                                   (long long)dispatched->queue_id, (long long)dispatched->queue_offset,
                                   (long long)dispatched->physical_offset, (long long)dispatched->size_bytes,
@@ -220,7 +214,7 @@ static rmq_status add_dispatched(void *context, const rmq_dispatched *dispatched
 static PyObject *store_dispatch(PyObject *given, PyObject *arguments)
 {
     StoreObject *self = (StoreObject *)given;
-    listening to = {self, NULL};
+    rmq_listening to = {self, NULL};
     long long count_max;
 
     if (!rmq_store_is_open(self) || !PyArg_ParseTuple(arguments, "L:dispatch", &count_max)) {
@@ -228,7 +222,7 @@ static PyObject *store_dispatch(PyObject *given, PyObject *arguments)
     }
     to.list = PyList_New(0);
     if (to.list != NULL &&
-        rmq_store_outcome(self, rmq_dispatch(self->store, count_max, add_dispatched, &to)) < 0) {
+        rmq_store_outcome(self, rmq_dispatch(self->store, count_max, rmq_add_dispatched, &to)) < 0) {
         Py_CLEAR(to.list);
     }
     return to.list;
