@@ -27,7 +27,7 @@ from pathlib import Path
 import refmq_fast
 from refmq.model.broker_config import BrokerConfig
 from refmq.net.broker_node import BrokerNode
-from refmq.net.engine import ReferenceEngine
+from refmq.net.engine import reference_engine
 from refmq.net.files import RealDisk
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request
@@ -88,7 +88,7 @@ def produce() -> None:
 
 async def started(folder: Path, trace: TraceWriter | None) -> tuple[BrokerNode, int]:
     disk = RealDisk(folder)
-    engine = ReferenceEngine(disk, STORE, recorder=trace)
+    engine = reference_engine(disk, STORE, recorder=trace)
     node = BrokerNode(BrokerConfig(listen_port=0), STORE, disk, engine, recorder=trace)
     return node, (await node.start("127.0.0.1"))[1]
 

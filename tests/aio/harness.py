@@ -12,7 +12,7 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
 from refmq.net.clock import wall_ms
-from refmq.net.engine import ReferenceEngine
+from refmq.net.engine import LoopEngine, reference_engine
 from refmq.net.nameserver import Nameserver
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
@@ -99,7 +99,7 @@ async def start_broker(
 ) -> BrokerNode:
     used = replace(config or BrokerConfig(), broker_name=name, listen_port=port, namesrv_addr=running.namesrv)
     disk = disk or SimulatedDisk(clock=wall_ms)
-    engine = ReferenceEngine(disk, SMALL_STORE, tls=tls, recorder=recorder)
+    engine = reference_engine(disk, SMALL_STORE, tls=tls, recorder=recorder)
     node = BrokerNode(used, SMALL_STORE, disk, engine, recorder=recorder)
     await node.start("127.0.0.1")
     running.nodes[name] = node
@@ -108,7 +108,7 @@ async def start_broker(
 
 def main_server(node: BrokerNode) -> Server:
     """The main port of a broker, to change what it answers."""
-    assert isinstance(node.engine, ReferenceEngine)
+    assert isinstance(node.engine, LoopEngine)
     return node.engine.servers[0]
 
 

@@ -9,7 +9,7 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.net.broker_node import BrokerNode
 from refmq.net.clock import wall_ms
-from refmq.net.engine import ReferenceEngine
+from refmq.net.engine import reference_engine
 from refmq.net.limits import Limits
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import StoreConfig
@@ -35,7 +35,7 @@ async def serving_broker(
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
     """A broker on a free port and its address, stopped in the end."""
     disk = disk or memory_disk()
-    node = BrokerNode(config, store_config, disk, ReferenceEngine(disk, store_config, limits=limits))
+    node = BrokerNode(config, store_config, disk, reference_engine(disk, store_config, limits=limits))
     host, port = await node.start("127.0.0.1")
     try:
         yield node, f"{host}:{port}"

@@ -11,7 +11,7 @@ import pytest
 from refmq.errors import DiskError, DiskFailed, DiskFull, FlushFailed
 from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
-from refmq.net.engine import ReferenceEngine
+from refmq.net.engine import reference_engine
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request
 from refmq.sim.disk import Fault
@@ -75,7 +75,7 @@ def test_sends_to_a_full_disk_are_refused_and_nothing_acknowledged_is_lost(mode:
 def test_a_flush_that_fails_acknowledges_nothing_and_ends_the_broker() -> None:
     async def story() -> None:
         disk, store = memory_disk(), replace(STORE, flush_mode=FlushMode.SYNC)
-        node = BrokerNode(FREE_PORT, store, disk, ReferenceEngine(disk, store))
+        node = BrokerNode(FREE_PORT, store, disk, reference_engine(disk, store))
         host, port = await node.start("127.0.0.1")
         async with asking() as client:
             address = f"{host}:{port}"
@@ -101,7 +101,7 @@ def test_a_table_that_cannot_be_flushed_ends_the_broker() -> None:
 
     async def story() -> None:
         disk = memory_disk()
-        node = BrokerNode(FREE_PORT, STORE, disk, ReferenceEngine(disk, STORE))
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
         host, port = await node.start("127.0.0.1")
         async with asking() as client:
             disk.inject(Fault.FLUSH_FAILS)
@@ -119,7 +119,7 @@ def test_a_table_that_cannot_be_flushed_ends_the_broker() -> None:
 def test_a_stop_writes_every_table_that_can_be_written() -> None:
     async def story() -> None:
         disk = memory_disk()
-        node = BrokerNode(FREE_PORT, STORE, disk, ReferenceEngine(disk, STORE))
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
         host, port = await node.start("127.0.0.1")
         async with asking() as client:
             sent = send_request("T", b"late", properties={"DELAY": "1"})

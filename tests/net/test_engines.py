@@ -8,7 +8,7 @@ import pytest
 
 from refmq.errors import UsageError
 from refmq.model.ids import TimestampMs
-from refmq.net.engine import ReferenceEngine
+from refmq.net.engine import LoopEngine
 from refmq.net.engines import EngineChoice, EngineSurroundings, open_engine
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import StoreConfig
@@ -26,7 +26,7 @@ def opened(choice: EngineChoice) -> tuple[SimulatedDisk, object]:
 @pytest.mark.parametrize("choice", [EngineChoice.AUTO, EngineChoice.REFERENCE])
 def test_the_reference_serves_and_touches_nothing_before_it_is_started(choice: EngineChoice) -> None:
     disk, engine = opened(choice)
-    assert isinstance(engine, ReferenceEngine)
+    assert isinstance(engine, LoopEngine)
     assert disk.operations == 0
 
 

@@ -1,7 +1,7 @@
 """A broker on an event loop: timers, files and nameservers around the pure `refmq.broker` and a given engine.
 
     disk, store_config = RealDisk(folder), StoreConfig()
-    engine = ReferenceEngine(disk, store_config)
+    engine = reference_engine(disk, store_config)
     node = BrokerNode(BrokerConfig(namesrv_addr="127.0.0.1:9876"), store_config, disk, engine)
     host, port = await node.start("127.0.0.1")
     ...

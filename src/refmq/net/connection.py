@@ -173,6 +173,13 @@ class Connection(asyncio.Protocol):
         self._write(encode(command, opaque, frame_length_max=self._limits.frame_length_max))
         return not self.closed
 
+    def send_frame(self, frame: bytes) -> bool:
+        """Send a finished frame. False if the connection is closed."""
+        if self.closed:
+            return False
+        self._write(frame)
+        return not self.closed
+
     async def drained(self) -> None:
         """Wait until the peer accepts what we send. ``ConnectionLost`` if it is gone."""
         await self._writable.wait()

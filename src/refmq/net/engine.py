@@ -1,6 +1,8 @@
-"""The reference engine: runs the plane on an event loop, with the reference store below it and two ports above.
+"""An engine on an event loop: runs the plane, with a store below it and two ports above.
 
-It performs what steps of `refmq.plane` ask for, in their order, and decides nothing. Beside that it has the clockwork:
+It performs what steps of `refmq.plane` ask for, in their order, and decides nothing. `reference` has the reference
+store; `fast` has the C store, and in front of the plane the C plane (`refmq.net.fast_plane`), which is asked first.
+Beside that an engine has the clockwork:
 
     group commit    flushes whenever a put waits for it, one flush after the other
     maintain        asks the store ten times a second whether a flush or a checkpoint is due
@@ -16,6 +18,7 @@ import inspect
 import itertools
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Final, assert_never
 
@@ -24,6 +27,8 @@ from refmq.model.disk import Disk
 from refmq.model.ids import QueueOffset, TimestampMs
 from refmq.net.clock import wall_clock
 from refmq.net.connection import Connection, Handler
+from refmq.net.fast_plane import HOT, FastPlane
+from refmq.net.fast_store import FastStore
 from refmq.net.limits import Limits
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
@@ -66,9 +71,10 @@ from refmq.plane.inputs import (
     Tick,
     Ticket,
 )
-from refmq.plane.offsets import OffsetTable
+from refmq.plane.offsets import OffsetTable, commit_offset
+from refmq.plane.pull import run_again
 from refmq.plane.puts import append_failed
-from refmq.protocol.codes import ResponseCode
+from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.store import ReferenceStore
@@ -88,15 +94,13 @@ NOBODY: Final = Ticket(0)
 """The ticket of a put that nobody waits for."""
 
 
-class ReferenceEngine:
+class LoopEngine:
     """See `refmq.plane.engine.Engine` for what each call promises."""
-
-    name = "reference"
 
     def __init__(
         self,
-        disk: Disk,
-        store_config: StoreConfig,
+        name: str,
+        store: ReferenceStore | FastStore,
         *,
         limits: Limits | None = None,
         tls: ServerTls | None = None,
@@ -104,10 +108,13 @@ class ReferenceEngine:
         seed: int | None = None,
         around: Callable[[Handler], Handler] = lambda handler: handler,
     ) -> None:
-        """`around` wraps what serves requests: a test puts its faults there."""
-        self.store = ReferenceStore(disk, store_config, emit=None if recorder is None else recorder.record)
+        """A store in C brings the C plane with it. `around` wraps what serves: a test puts its faults there."""
+        self.name = name
+        self.store = store
+        self._front: FastPlane | None = None
+        self._parked: dict[int, Frame] = {}
+        """Pulls that wait in C, by the number of their frame."""
         self._record = None if recorder is None else recorder.record
-        self._store_config = store_config
         self._random = random.Random(seed)
         self._loop = asyncio.get_running_loop()
         self._wall_ms = wall_clock(self._loop)
@@ -152,13 +159,20 @@ class ReferenceEngine:
         self._state = PlaneState(snapshot, offsets, looked_ms=self.uptime_ms)
         if snapshot.config.enable_calc_filter_bit_map:
             self.store.set_filters(snapshot.filters.by_topic)
+        if isinstance(self.store, FastStore):
+            self._front = FastPlane(self.store, self._record)
+            self._front.install(snapshot)
+            self._front.set_offsets(offsets)
         self._tasks.append(self._loop.create_task(self._maintain(), name="maintain"))
-        if self._store_config.flush_mode is FlushMode.SYNC:
+        if self.store.config.flush_mode is FlushMode.SYNC:
             self._tasks.append(self._loop.create_task(self._group_commit(), name="group commit"))
         self._schedule_dispatch()
 
     async def close(self, timeout_s: float) -> None:
         if self._state is not None:
+            if self._front is not None:
+                self._front.drain(self._moment(self._loop.time()))
+                self._finish_outputs()
             self._feed(Drain())
         for server in (self._main, self._vip):
             await server.close(timeout_s / 2)
@@ -171,10 +185,17 @@ class ReferenceEngine:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         if self._state is not None:
-            self._feed(FlushFailed())
+            self._give_up()
         if self._tick is not None:
             self._tick.cancel()
         await self.store.stop(now_ms)
+
+    def _give_up(self) -> None:
+        """Nobody who still waits for a flush will see it."""
+        if self._front is not None:
+            self._front.flush_failed(self._moment(self._loop.time()))
+            self._finish_outputs()
+        self._feed(FlushFailed())
 
     def _watch_failure(self, failed: asyncio.Future[None]) -> None:
         def report(done: asyncio.Future[None]) -> None:
@@ -202,6 +223,7 @@ class ReferenceEngine:
 
     @property
     def offsets(self) -> OffsetTable:
+        self._take_offsets()
         return self.state.offsets
 
     @property
@@ -213,6 +235,8 @@ class ReferenceEngine:
         return int(self._loop.time() * 1000)
 
     def install(self, snapshot: Snapshot) -> None:
+        if self._front is not None:
+            self._front.install(snapshot)
         self._feed(Install(snapshot))
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
@@ -220,6 +244,8 @@ class ReferenceEngine:
 
     def set_offsets(self, offsets: OffsetTable) -> None:
         self._feed(SetOffsets(offsets))
+        if self._front is not None:
+            self._front.set_offsets(offsets)
 
     async def put(self, message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
         ticket = Ticket(next(self._tickets))
@@ -233,6 +259,8 @@ class ReferenceEngine:
 
     def take_counts(self) -> Counts:
         taken, self._counts = self._counts, Counts()
+        if self._front is not None:
+            self._front.add_counts(taken)
         return taken
 
     def watch(self, topic: str, told: Callable[[], None]) -> None:
@@ -251,10 +279,17 @@ class ReferenceEngine:
         draw = self._random.getrandbits(31)
         number = next(self._frames)
         frame = Frame(number, connection.number, connection.peer, command, waited_ms, draw, on_vip_port)
+        if self._front is not None and command.code in HOT and self._front.serve(frame, self._moment(begun_s)):
+            return self._served(frame)
         return self._take(frame, begun_s)
 
     def _closed(self, connection: Connection) -> None:
         self._known.discard(connection.number)
+        if self._front is not None:
+            self._front.closed(connection.number)
+            gone = [number for number, frame in self._parked.items() if frame.connection == connection.number]
+            for number in gone:
+                del self._parked[number]
         self._feed(Closed(connection.number))
         assert self._control is not None
         self._control.connection_closed(connection.number)
@@ -264,20 +299,87 @@ class ReferenceEngine:
     def _feed(self, given: Input) -> Answer | Awaitable[Answer]:
         return self._take(given, self._loop.time())
 
+    def _moment(self, uptime_s: float) -> Moment:
+        return Moment(self._wall_ms(), int(uptime_s * 1000))
+
     def _take(self, given: Input, begun_s: float) -> Answer | Awaitable[Answer]:
         """Takes the step of an input. For a frame: its answer, what will be its answer, or None if it has none now."""
-        now = Moment(self._wall_ms(), int(begun_s * 1000))
-        outcome = step(self.state, self.store, given, now)
+        self._take_offsets()
+        outcome = step(self.state, self.store, given, self._moment(begun_s))
         first = outcome.effects[0] if outcome.effects else None
         if isinstance(first, Append):
             status = self.store.append(first.put.plan)
             if status is not PutStatus.PUT_OK:
                 outcome = append_failed(self.state, self.store, first.put, status)
+        return self._perform_step(outcome, given, begun_s)
+
+    def _perform_step(self, outcome: PlaneStep, given: Input, begun_s: float) -> Answer | Awaitable[Answer]:
         self._state = outcome.state
-        if self._record is not None:
-            for event in outcome.events:
+        for event in outcome.events:
+            if self._record is not None:
                 self._record(event)
+            if self._front is not None and event[0] == "CommitOffset":
+                _, group, topic, queue_id, _, offset, _, _ = event
+                self._front.set_offset(Commit(group, topic, queue_id, QueueOffset(offset)))
         return self._perform(outcome, given, begun_s)
+
+    # --- the C plane in front ----------------------------------------------------------------------------------------
+
+    def _served(self, frame: Frame) -> Awaitable[Answer] | None:
+        """C has taken the step of a request: it is answered, it waits for a flush, or it is parked."""
+        assert self._front is not None
+        if self._finish_outputs(frame.number):
+            return None
+        if frame.command.code in (RequestCode.PULL_MESSAGE, RequestCode.LITE_PULL_MESSAGE):
+            self._parked[frame.number] = frame
+            self._schedule_tick()
+            return None
+        if frame.command.is_oneway:
+            return None
+        self._schedule_tick()
+        waiting = self._unanswered[frame.number] = self._loop.create_future()
+        return waiting
+
+    def _finish_outputs(self, asked: int = 0) -> bool:
+        """Does what C wants done. Whether the request that asked was answered."""
+        assert self._front is not None
+        found = False
+        for connection_number, number, frame in self._front.take_output():
+            parked = self._parked.pop(number, None)
+            if frame is None:
+                assert parked is not None, "only what is parked comes back"
+                self._run_again(parked)
+                continue
+            waiting = self._unanswered.pop(number, None)
+            connection = self.connection(connection_number)
+            if connection is not None:
+                connection.send_frame(frame)
+            if waiting is not None and not waiting.done():
+                waiting.set_result(None)
+            found = found or number == asked
+        wants_flush, wants_dispatch = self._front.take_wants()
+        if wants_flush:
+            self._flush_wanted.set()
+        if wants_dispatch:
+            self._schedule_dispatch()
+        return found
+
+    def _run_again(self, frame: Frame) -> None:
+        """A woken pull that C cannot serve any more."""
+        begun_s = self._loop.time()
+        effects = run_again(self.state.snapshot, self.store, frame, self._moment(begun_s))
+        self._perform_step(PlaneStep(self.state, effects), Drain(), begun_s)
+
+    def _take_offsets(self) -> None:
+        """The control plane's table of offsets learns what C has committed; C has recorded the events."""
+        if self._front is None:
+            return
+        committed = self._front.take_offsets()
+        if committed:
+            offsets = self.state.offsets
+            for each in committed:
+                offsets = commit_offset(offsets, each.topic, each.group, each.queue_id, each.offset).state
+            self._state = replace(self.state, offsets=offsets)
 
     def _perform(self, outcome: PlaneStep, given: Input, begun_s: float) -> Answer | Awaitable[Answer]:
         result: Answer | Awaitable[Answer] = None
@@ -369,6 +471,9 @@ class ReferenceEngine:
             except DiskError as error:
                 self._fail(error)
                 return
+            if self._front is not None:
+                self._front.durable(flushed_to, self._moment(self._loop.time()))
+                self._finish_outputs()
             self._feed(Durable(flushed_to))
 
     async def _maintain(self) -> None:
@@ -382,7 +487,7 @@ class ReferenceEngine:
             self._schedule_dispatch()
 
     def _fail(self, error: DiskError) -> None:
-        self._feed(FlushFailed())
+        self._give_up()
         if not self.failure.done():
             self.failure.set_result(error)
 
@@ -396,7 +501,11 @@ class ReferenceEngine:
         if self._stopped:
             return
         before = self.store.dispatched_to
-        messages = self.store.dispatch(DISPATCH_BATCH)
+        if self._front is not None:
+            messages = self._front.dispatch(DISPATCH_BATCH, self._moment(self._loop.time()))
+            self._finish_outputs()
+        else:
+            messages = self.store.dispatch(DISPATCH_BATCH)
         for topic in {message.topic for message in messages} & self._watchers.keys():
             self._watchers[topic]()
         if messages:
@@ -410,6 +519,26 @@ class ReferenceEngine:
 
     def _on_tick(self) -> None:
         self._tick = None
+        waits_in_c = False
+        if self._front is not None:
+            self._front.tick(self._moment(self._loop.time()))
+            self._finish_outputs()
+            waits_in_c = any(self._front.waiting())
         self._feed(Tick())
-        if len(self.state.puts) or len(self.state.hold):
+        if waits_in_c or len(self.state.puts) or len(self.state.hold):
             self._schedule_tick()
+
+
+def reference_engine(
+    disk: Disk,
+    store_config: StoreConfig,
+    *,
+    limits: Limits | None = None,
+    tls: ServerTls | None = None,
+    recorder: Recorder | None = None,
+    seed: int | None = None,
+    around: Callable[[Handler], Handler] = lambda handler: handler,
+) -> LoopEngine:
+    """An engine that is Python from top to bottom."""
+    store = ReferenceStore(disk, store_config, emit=None if recorder is None else recorder.record)
+    return LoopEngine("reference", store, limits=limits, tls=tls, recorder=recorder, seed=seed, around=around)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 import refmq_fast
-from refmq.errors import CorruptRecord, DiskError, UsageError
+from refmq.errors import DiskError, UsageError
 from refmq.filter.message_filter import MatchAll, MessageFilter
 from refmq.filter.registry import Filters
 from refmq.model.disk import Disk, DiskLock
@@ -90,6 +90,11 @@ class FastStore:
         self._lock: DiskLock | None = None
         self._failure: DiskError | None = None
         self._is_slave = self.config.is_slave
+
+    @property
+    def native(self) -> refmq_fast.Store:
+        """The started store itself, for the C plane above it."""
+        return self._store
 
     @property
     def _store(self) -> refmq_fast.Store:

@@ -19,7 +19,7 @@ from refmq.model.step import Event, EventFields
 from refmq.net.broker_node import BrokerNode
 from refmq.net.clock import wall_ms
 from refmq.net.connection import Answer, Connection, Handler
-from refmq.net.engine import ReferenceEngine
+from refmq.net.engine import reference_engine
 from refmq.net.limits import Limits
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
@@ -122,7 +122,7 @@ class TestBroker(BrokerNode):
         flush: FlushMode = FlushMode.ASYNC,
     ) -> None:
         settings = replace(SMALL_STORE, flush_mode=flush)
-        self.test_engine = ReferenceEngine(
+        self.test_engine = reference_engine(
             disk, settings, limits=PATIENT, recorder=Watcher(diary, stirred), around=self._around
         )
         super().__init__(config, settings, disk, self.test_engine, recorder=diary)
