@@ -1,11 +1,16 @@
 """Types of refmq_fast. The functions are there when ``AVAILABLE`` is true; importing them otherwise raises
 ``ImportError`` with ``REASON``."""
 
-from typing import Self
+from collections.abc import Callable
+from typing import Self, TypeAlias
 
 from typing_extensions import Buffer
 
+from refmq.errors import DiskError
+from refmq.model.disk import Disk, DiskFile
 from refmq.model.step import EventFields
+
+Emit: TypeAlias = Callable[[EventFields], None]
 
 AVAILABLE: bool
 REASON: str
@@ -47,3 +52,152 @@ class TracePage:
 
     def read(self, start: int, /) -> bytes:
         """A copy of what is finished, from an offset on."""
+
+Operation: TypeAlias = tuple[DiskFile | None, int, int | None, str | None]
+"""What a job waits for: a file with the start and end of what to flush, or a directory."""
+
+class Job:
+    """A flush, maintenance, cleaning or stop of a ``Store`` under way. It must be taken to its end."""
+
+    @property
+    def result(self) -> int:
+        """Of a flush: how far the log is durable; of a cleaning: how many files of it went."""
+
+    def next(self, error: BaseException | None, /) -> Operation | None:
+        """Goes on after an operation that ended well (None) or with an exception. The next one; None at the end."""
+
+class Store:
+    """A store in C over a Python disk. Topics and keys are UTF-8. `refmq.net.fast_store` makes it a `MessageStore`."""
+
+    def __new__(cls, disk: Disk, settings: dict[str, int | tuple[int, ...]], emit: Emit | None, /) -> Self: ...
+
+    # How it is opened at the positions of a recovery, in this order: see store/open.h.
+    def open_name(self, path: str, changed: int, flushed: int, /) -> None: ...
+    def open_log(
+        self, bases: tuple[int, ...], wrote: int, flushed: int, zeroed: int, last_ms: int, flushed_ms: int, /
+    ) -> None: ...
+    def open_queue(
+        self,
+        topic: bytes,
+        queue_id: int,
+        bases: tuple[int, ...],
+        wrote: int,
+        flushed: int,
+        zeroed: int,
+        min_offset: int,
+        log_min: int,
+        last_physical_end: int,
+        dispatched_end: int,
+        is_dirty: bool,
+        /,
+    ) -> None: ...
+    def open_offset(self, topic: bytes, queue_id: int, next_offset: int, /) -> None: ...
+    def open_index_file(self, name: int, /) -> None: ...
+    def open_done(self, dispatched_to: int, dispatched_ms: int, checkpointed_to: int, now_ms: int, /) -> None: ...
+    def close(self) -> None:
+        """Closes the files. Afterwards nothing may be asked."""
+
+    @property
+    def accepts_puts(self) -> bool: ...
+    @property
+    def failure(self) -> DiskError | None: ...
+    def positions(self) -> tuple[int, int, int, int, int]:
+        """Where the log begins and ends, where a slave's next piece starts, how far it is durable and dispatched."""
+
+    def plan_message(
+        self,
+        topic: bytes,
+        queue_id: int,
+        body: bytes,
+        properties: bytes,
+        born_ms: int,
+        born_ip: bytes,
+        born_port: int,
+        store_ip: bytes,
+        store_port: int,
+        flag: int,
+        sys_flag: int,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        delay_level: int,
+        now_ms: int,
+        /,
+    ) -> int | tuple[object, ...]:
+        """The fields of an ``AppendPlan``, or the number of a ``PutStatus``. ``OverflowError`` for a number too large."""
+
+    def plan_batch(
+        self,
+        topic: bytes,
+        queue_id: int,
+        messages: bytes,
+        properties: bytes,
+        born_ms: int,
+        born_ip: bytes,
+        born_port: int,
+        store_ip: bytes,
+        store_port: int,
+        flag: int,
+        sys_flag: int,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        delay_level: int,
+        now_ms: int,
+        /,
+    ) -> int | tuple[object, ...]:
+        """The same for a batch."""
+
+    def append(
+        self,
+        physical_offset: int,
+        data: bytes,
+        topic: bytes,
+        queue_id: int,
+        queue_offset: int,
+        durable_at: int,
+        store_ms: int,
+        places: tuple[tuple[int, int, int, int], ...],
+        is_queued: bool,
+        /,
+    ) -> int:
+        """Performs a plan: the number of a ``PutStatus``."""
+
+    def dispatch(self, count_max: int, /) -> list[tuple[str, int, int, int, int, int, int, bytes]]:
+        """The fields of each ``Dispatched``."""
+
+    def append_log(self, physical_offset: int, data: bytes, /) -> None: ...
+    def set_slave(self, is_slave: bool, /) -> None: ...
+    def delete_topic(self, topic: bytes, /) -> int: ...
+    def get_message(
+        self,
+        topic: bytes,
+        queue_id: int,
+        queue_offset: int,
+        count_max: int,
+        codes: tuple[int, ...] | None,
+        matches: Callable[[bytes], bool] | None,
+        /,
+    ) -> tuple[int, int, int, int, tuple[bytes, ...], bool]:
+        """The fields of a ``GetResult``."""
+
+    def message_at(self, physical_offset: int, /) -> bytes | None: ...
+    def query_by_key(
+        self, topic: bytes, key: bytes, count_max: int, begin_ms: int, end_ms: int, /
+    ) -> tuple[tuple[bytes, ...], int, int]:
+        """The fields of a ``QueryResult``."""
+
+    def min_offset(self, topic: bytes, queue_id: int, /) -> int: ...
+    def max_offset(self, topic: bytes, queue_id: int, /) -> int: ...
+    def offset_by_time(self, topic: bytes, queue_id: int, timestamp_ms: int, boundary: int, /) -> int:
+        """The message of a time: 0 lower, 1 upper, 2 nearest."""
+
+    def store_time(self, topic: bytes, queue_id: int, queue_offset: int, /) -> int: ...
+    def units(
+        self, topic: bytes, queue_id: int, queue_offset: int, count_max: int, /
+    ) -> list[tuple[int, int, int, int]]: ...
+    def queues(self) -> list[tuple[str, int]]: ...
+    def read_log(self, physical_offset: int, length_max: int, /) -> bytes: ...
+    def start_flush(self) -> Job: ...
+    def start_maintain(self, now_ms: int, /) -> Job: ...
+    def start_clean(self, now_ms: int, hour: int, /) -> Job: ...
+    def start_clean_queues(self) -> Job: ...
+    def start_stop(self) -> Job: ...

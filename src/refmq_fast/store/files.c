@@ -1,3 +1,4 @@
+/* Keeps the list of files, oldest first, and opens each when it is needed. */
 #include "files.h"
 
 #include <assert.h>

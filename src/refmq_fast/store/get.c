@@ -1,3 +1,4 @@
+/* Reads a queue in pieces of units, and the records behind them into memory of the caller. */
 #include "get.h"
 
 #include <assert.h>
