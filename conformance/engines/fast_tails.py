@@ -1,4 +1,4 @@
-"""The C store as it runs in production: the newest units of each queue are in memory; a process that dies loses them."""
+"""The C store as it runs in production: the newest units of each queue are in memory, lost when a process dies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The C store does what the reference does: same answers, same trace, same effects in the same order. And the comparison
-can fail."""
+"""The C store does what the reference does: same answers, same trace, same effects in the same order. And the
+comparison can fail."""
 
 from __future__ import annotations
 
