@@ -123,7 +123,7 @@ class Store:
         now_ms: int,
         /,
     ) -> int | tuple[object, ...]:
-        """The fields of an ``AppendPlan``, or the number of a ``PutStatus``. ``OverflowError``: a number is too large."""
+        """The fields of an ``AppendPlan``, or the number of a ``PutStatus``. ``OverflowError``: one is too large."""
 
     def plan_batch(
         self,
