@@ -48,6 +48,20 @@ def store_command(minutes: float, seed: int, steps: int, engine: str) -> None:
         raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
 
 
+@command.command("differ")
+@click.option("--histories", default=10_000, show_default=True, help="How many are generated.")
+@click.option("--seed", default=0, show_default=True, help="The first seed; one history per seed.")
+@click.option("--steps", default=60, show_default=True, help="Steps of a history.")
+def differ_command(histories: int, seed: int, steps: int) -> None:
+    """Run store histories on the reference and on the C store: same answers, trace, and effects on the disk."""
+    from conformance.store.differential import compare_seeds
+
+    count, found = compare_seeds(seed, histories, steps=steps)
+    if found is not None:
+        raise CheckFound(f"the C store is not the reference. {found}")
+    click.echo(f"{count.compared} histories are alike; {count.refused} need what the C store does not have")
+
+
 @command.command("cluster")
 @click.option("--minutes", default=1.0, show_default=True, help="How long the campaign runs.")
 @click.option("--seed", default=0, show_default=True, help="The first seed; one history per seed.")

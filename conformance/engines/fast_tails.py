@@ -1,4 +1,4 @@
-"""The C store as it runs in production: the newest units of each queue are in memory, and a dying process loses them."""
+"""The C store as it runs in production: the newest units of each queue are in memory, lost when a process dies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from conformance.store.history import Setting
 from refmq.model.disk import Disk
 from refmq.net.fast_store import FastStore
 from refmq.store import MessageStore
+from refmq.store.parts import Emit
 
 __all__ = ["open_store", "refuses"]
 
@@ -15,5 +16,5 @@ TAIL_BYTES = 60
 """Three units: tails fill up, and are cut, in histories of a few messages."""
 
 
-def open_store(disk: Disk, setting: Setting) -> MessageStore:
-    return FastStore(disk, config_of(setting), tail_bytes=TAIL_BYTES)
+def open_store(disk: Disk, setting: Setting, emit: Emit | None = None) -> MessageStore:
+    return FastStore(disk, config_of(setting), emit=emit, tail_bytes=TAIL_BYTES)

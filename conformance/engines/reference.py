@@ -6,6 +6,7 @@ from conformance.store.history import Setting
 from conformance.store.messages import FILTERS
 from refmq.model.disk import Disk
 from refmq.store import FlushMode, MessageStore, OnDamage, ReferenceStore, StoreConfig
+from refmq.store.parts import Emit
 
 
 def config_of(setting: Setting) -> StoreConfig:
@@ -41,5 +42,5 @@ def refuses(setting: Setting) -> str | None:
     return None
 
 
-def open_store(disk: Disk, setting: Setting) -> MessageStore:
-    return ReferenceStore(disk, config_of(setting), filters=FILTERS)
+def open_store(disk: Disk, setting: Setting, emit: Emit | None = None) -> MessageStore:
+    return ReferenceStore(disk, config_of(setting), emit=emit, filters=FILTERS)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -19,6 +20,7 @@ from conformance.mutants.cluster import SEEDED_CLUSTER
 from conformance.mutants.cluster_services import SEEDED_SERVICES
 from conformance.mutants.equivalent import read, sort_out
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
+from conformance.mutants.native import build, native_line, native_mistakes, try_native
 from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
 
 KILLERS = Path(__file__).parent / "killers"
@@ -142,6 +144,23 @@ def seeded_line(mutant: Seeded, outcome: dict[str, Any]) -> str:
     by = str(outcome["by"]).split(":")[0] if outcome["caught"] else "SURVIVES " + str(outcome["by"])
     effort = f"{outcome['tried']:5} histories {outcome['seconds']:6.1f} s"
     return f"{mutant.bug:7} {mutant.name:26} {by:22} {effort}  {mutant.text}"
+
+
+@command.command("native")
+@click.argument("names", nargs=-1)
+@click.option("--seconds", default=60.0, show_default=True, help="How long the histories may look for each.")
+def native_command(names: tuple[str, ...], seconds: float) -> None:
+    """Build the C store with each of its mistakes and try it; exit code 3 if one survives."""
+    chosen = [mistake for mistake in native_mistakes() if not names or mistake.name in names]
+    survivors = 0
+    with TemporaryDirectory() as folder:
+        for mistake in chosen:
+            answer = try_native(build(mistake.number, Path(folder)), seconds)
+            survivors += not (answer["by"] or answer["differs_after"])
+            click.echo(native_line(mistake, answer))
+    if survivors:
+        click.echo(f"{survivors} of {len(chosen)} mistakes in C were not found.", err=True)
+        sys.exit(3)
 
 
 @command.command("score")

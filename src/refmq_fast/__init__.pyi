@@ -1,11 +1,16 @@
 """Types of refmq_fast. The functions are there when ``AVAILABLE`` is true; importing them otherwise raises
 ``ImportError`` with ``REASON``."""
 
-from typing import Generic, Self, TypeVar
+from collections.abc import Callable
+from typing import Generic, Self, TypeAlias, TypeVar
 
 from typing_extensions import Buffer
 
+from refmq.errors import DiskError
+from refmq.model.disk import Disk, DiskFile
 from refmq.model.step import EventFields
+
+Emit: TypeAlias = Callable[[EventFields], None]
 
 AVAILABLE: bool
 REASON: str
@@ -68,3 +73,259 @@ class TracePage:
 
     def read(self, start: int, /) -> bytes:
         """A copy of what is finished, from an offset on."""
+
+Operation: TypeAlias = tuple[DiskFile | None, int, int | None, str | None]
+"""What a job waits for: a file with the start and end of what to flush, or a directory."""
+
+class Job:
+    """A flush, maintenance, cleaning or stop of a ``Store`` under way. It must be taken to its end."""
+
+    @property
+    def result(self) -> int:
+        """Of a flush: how far the log is durable; of a cleaning: how many files of it went."""
+
+    def next(self, error: BaseException | None, /) -> Operation | None:
+        """Goes on after an operation that ended well (None) or with an exception. The next one; None at the end."""
+
+class Store:
+    """A store in C over a Python disk. Topics and keys are UTF-8. `refmq.net.fast_store` makes it a `MessageStore`."""
+
+    def __new__(cls, disk: Disk, settings: dict[str, int | tuple[int, ...]], emit: Emit | None, /) -> Self: ...
+
+    # How it is opened at the positions of a recovery, in this order: see store/open.h.
+    def open_name(self, path: str, changed: int, flushed: int, /) -> None: ...
+    def open_log(
+        self, bases: tuple[int, ...], wrote: int, flushed: int, zeroed: int, last_ms: int, flushed_ms: int, /
+    ) -> None: ...
+    def open_queue(
+        self,
+        topic: bytes,
+        queue_id: int,
+        bases: tuple[int, ...],
+        wrote: int,
+        flushed: int,
+        zeroed: int,
+        min_offset: int,
+        log_min: int,
+        last_physical_end: int,
+        dispatched_end: int,
+        is_dirty: bool,
+        /,
+    ) -> None: ...
+    def open_offset(self, topic: bytes, queue_id: int, next_offset: int, /) -> None: ...
+    def open_index_file(self, name: int, /) -> None: ...
+    def open_done(self, dispatched_to: int, dispatched_ms: int, checkpointed_to: int, now_ms: int, /) -> None: ...
+    def close(self) -> None:
+        """Closes the files. Afterwards nothing may be asked."""
+
+    @property
+    def accepts_puts(self) -> bool: ...
+    @property
+    def failure(self) -> DiskError | None: ...
+    def positions(self) -> tuple[int, int, int, int, int]:
+        """Where the log begins and ends, where a slave's next piece starts, how far it is durable and dispatched."""
+
+    def plan_message(
+        self,
+        topic: bytes,
+        queue_id: int,
+        body: bytes,
+        properties: bytes,
+        born_ms: int,
+        born_ip: bytes,
+        born_port: int,
+        store_ip: bytes,
+        store_port: int,
+        flag: int,
+        sys_flag: int,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        delay_level: int,
+        now_ms: int,
+        /,
+    ) -> int | tuple[object, ...]:
+        """The fields of an ``AppendPlan``, or the number of a ``PutStatus``. ``OverflowError``: one is too large."""
+
+    def plan_batch(
+        self,
+        topic: bytes,
+        queue_id: int,
+        messages: bytes,
+        properties: bytes,
+        born_ms: int,
+        born_ip: bytes,
+        born_port: int,
+        store_ip: bytes,
+        store_port: int,
+        flag: int,
+        sys_flag: int,
+        reconsume_times: int,
+        prepared_transaction_offset: int,
+        delay_level: int,
+        now_ms: int,
+        /,
+    ) -> int | tuple[object, ...]:
+        """The same for a batch."""
+
+    def append(
+        self,
+        physical_offset: int,
+        data: bytes,
+        topic: bytes,
+        queue_id: int,
+        queue_offset: int,
+        durable_at: int,
+        store_ms: int,
+        places: tuple[tuple[int, int, int, int], ...],
+        is_queued: bool,
+        /,
+    ) -> int:
+        """Performs a plan: the number of a ``PutStatus``."""
+
+    def dispatch(self, count_max: int, /) -> list[tuple[str, int, int, int, int, int, int, bytes]]:
+        """The fields of each ``Dispatched``."""
+
+    def append_log(self, physical_offset: int, data: bytes, /) -> None: ...
+    def set_slave(self, is_slave: bool, /) -> None: ...
+    def delete_topic(self, topic: bytes, /) -> int: ...
+    def get_message(
+        self,
+        topic: bytes,
+        queue_id: int,
+        queue_offset: int,
+        count_max: int,
+        codes: tuple[int, ...] | None,
+        matches: Callable[[bytes], bool] | None,
+        /,
+    ) -> tuple[int, int, int, int, tuple[bytes, ...], bool]:
+        """The fields of a ``GetResult``."""
+
+    def message_at(self, physical_offset: int, /) -> bytes | None: ...
+    def query_by_key(
+        self, topic: bytes, key: bytes, count_max: int, begin_ms: int, end_ms: int, /
+    ) -> tuple[tuple[bytes, ...], int, int]:
+        """The fields of a ``QueryResult``."""
+
+    def min_offset(self, topic: bytes, queue_id: int, /) -> int: ...
+    def max_offset(self, topic: bytes, queue_id: int, /) -> int: ...
+    def offset_by_time(self, topic: bytes, queue_id: int, timestamp_ms: int, boundary: int, /) -> int:
+        """The message of a time: 0 lower, 1 upper, 2 nearest."""
+
+    def store_time(self, topic: bytes, queue_id: int, queue_offset: int, /) -> int: ...
+    def units(
+        self, topic: bytes, queue_id: int, queue_offset: int, count_max: int, /
+    ) -> list[tuple[int, int, int, int]]: ...
+    def queues(self) -> list[tuple[str, int]]: ...
+    def read_log(self, physical_offset: int, length_max: int, /) -> bytes: ...
+    def start_flush(self) -> Job: ...
+    def start_maintain(self, now_ms: int, /) -> Job: ...
+    def start_clean(self, now_ms: int, hour: int, /) -> Job: ...
+    def start_clean_queues(self) -> Job: ...
+    def start_stop(self) -> Job: ...
+
+class Plane:
+    """The hot path of a broker over an open store, driven step by step; see ``refmq.net.fast_plane``.
+
+    Names are UTF-8 bytes. What a step wants done is taken with ``take_output`` and ``take_wants``.
+    """
+
+    def __new__(cls, store: Store, emit: Callable[[EventFields], None] | None, seed: int, /) -> Self: ...
+    def serve(
+        self,
+        number: int,
+        connection: int,
+        ip: bytes,
+        port: int,
+        serialize: int,
+        header: bytes,
+        body: bytes,
+        waited_ms: int,
+        draw: int,
+        on_vip_port: bool,
+        wall_ms: int,
+        uptime_ms: int,
+        /,
+    ) -> bool:
+        """Takes the step of a request. False, and nothing has happened, for one that is not ours."""
+
+    def durable(self, flushed_to: int, wall_ms: int, uptime_ms: int, /) -> None:
+        """The log is flushed up to here."""
+
+    def flush_failed(self, wall_ms: int, uptime_ms: int, /) -> None:
+        """Nobody who still waits for a flush will see it."""
+
+    def tick(self, wall_ms: int, uptime_ms: int, /) -> None:
+        """What is due by the clock."""
+
+    def drain(self, wall_ms: int, uptime_ms: int, /) -> None:
+        """Answers the pulls that wait as they stand."""
+
+    def dispatch(
+        self, count_max: int, wall_ms: int, uptime_ms: int, /
+    ) -> list[tuple[str, int, int, int, int, int, int, bytes]]:
+        """Gives the next records their units and answers the pulls that wait for them: the fields of each
+        ``Dispatched``."""
+
+    def closed(self, connection: int, /) -> None:
+        """A connection is gone, and its pulls wait no more."""
+
+    def take_output(self) -> list[tuple[int, int, bytes | None]]:
+        """The answers since the last call: connection, number of the request, and frame; None for a parked pull that is
+        handed over."""
+
+    def take_wants(self) -> tuple[bool, bool]:
+        """Whether a flush and a dispatch are wanted since the last call."""
+
+    def waiting(self) -> tuple[int, int]:
+        """How many puts and how many pulls wait."""
+
+    def configure(self, settings: dict[str, int | bytes], ip: bytes, port: int, /) -> None:
+        """Installs the settings and the broker's address."""
+
+    def put_topic(
+        self,
+        name: bytes,
+        read_queues: int,
+        write_queues: int,
+        permission: int,
+        may_send: bool,
+        may_pull: bool,
+        has_multi_tags: bool,
+        /,
+    ) -> None:
+        """Adds or changes a topic."""
+
+    def put_group(
+        self, name: bytes, may_consume: bool, may_broadcast: bool, broker_id: int, broker_when_slow: int, /
+    ) -> None:
+        """Adds or changes a consumer group."""
+
+    def put_subscription(
+        self,
+        group: bytes,
+        topic: bytes,
+        is_broadcasting: bool,
+        version: int,
+        wants_all: bool,
+        codes: tuple[int, ...],
+        /,
+    ) -> None:
+        """What the heartbeats of a group say of a topic, by tags."""
+
+    def remove_topic(self, name: bytes, /) -> None: ...
+    def remove_group(self, name: bytes, /) -> None: ...
+    def remove_subscription(self, group: bytes, topic: bytes, /) -> None: ...
+    def set_offset(self, topic: bytes, group: bytes, queue_id: int, offset: int, /) -> bool:
+        """Sets an offset that the control plane knows. False if the names are too long to be kept here."""
+
+    def forget_offsets(self) -> None:
+        """Forgets all offsets: the control plane sets them anew."""
+
+    def take_offsets(self) -> list[tuple[str, str, int, int]]:
+        """The offsets that were committed here since the last call: topic, group, queue and offset."""
+
+    def take_counts(
+        self,
+    ) -> tuple[list[tuple[str, int, int, int, int]], list[tuple[str, int, str, int, int, int, int]]]:
+        """What was counted since the last call. Of sends: topic, calls, messages, bytes, milliseconds. Of pulls: topic,
+        queue, group, calls, how many found something, messages, bytes."""

@@ -29,6 +29,16 @@ def test_a_message_keeps_its_real_place_in_its_properties() -> None:
     assert decode_properties(properties) == {"a": "b", "DELAY": "2", "REAL_TOPIC": "T", "REAL_QID": "3"}
 
 
+@pytest.mark.parametrize(("text", "due_ms"), [("1", 1100), ("2", 5100), ("02", 5100), ("9999999999", 5100)])
+def test_a_level_says_when_a_message_is_due(text: str, due_ms: int) -> None:
+    assert DelayLevels.parse("1s 5s").deliver_ms(text, 100) == due_ms
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "+1", " 1", "1_0", "1.0", "x", "\u0663", "00000000001", "9" * 5000])
+def test_what_is_no_level_says_nothing(text: str) -> None:
+    assert DelayLevels.parse("1s 5s").deliver_ms(text, 100) is None
+
+
 @pytest.mark.parametrize(("offset", "clamped"), [(50, 10), (3, 5), (7, 7), (10, 10)])
 def test_a_delivered_offset_is_put_back_into_its_queue(offset: int, clamped: int) -> None:
     assert clamped_offset(offset, 5, 10) == clamped

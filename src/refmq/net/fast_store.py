@@ -3,8 +3,8 @@
 The work is done in C, over the same `Disk` object. What is left here is recovery, which is the reference's, turning
 values into numbers and bytes, and performing the operations that a flush waits for.
 
-Refused with `UsageError`, because C does not have it: extension files (`enableConsumeQueueExt`), the transient pool, and
-more than 64 delay levels.
+Refused with `UsageError`, because C does not have it: extension files (`enableConsumeQueueExt`), the transient pool,
+and more than 64 delay levels.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ from refmq.store.values import (
 )
 
 TAIL_BYTES_DEFAULT: Final = 640
-"""How much of a queue is kept in memory before it is written: 32 units. A start builds again what a dead process had not
-written, because it believes queues up to the checkpoint only."""
+"""How much of a queue is kept in memory before it is written: 32 units. A start builds again what a dead process had
+not written, because it believes queues up to the checkpoint only."""
 
 DELAY_LEVELS_MAX: Final = 64
 _BOUNDARIES: Final = {Boundary.LOWER: 0, Boundary.UPPER: 1, Boundary.NEAREST: 2}

@@ -21,6 +21,9 @@ PROPERTY_REAL_QUEUE: Final = "REAL_QID"
 UNKNOWN_LEVEL_MS: Final = 1000
 """How long a level waits that is not in the table; Java's number."""
 
+LEVEL_DIGITS_MAX: Final = 10
+"""Of a DELAY property."""
+
 _UNIT_MS: Final = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -49,11 +52,11 @@ class DelayLevels:
         return self.delays_ms[level - 1] if 1 <= level <= len(self.delays_ms) else UNKNOWN_LEVEL_MS
 
     def deliver_ms(self, level_text: str, store_ms: int) -> int | None:
-        """When a message of the delay topic is due, by its DELAY property; None if that is not a level."""
-        try:
-            level = min(int(level_text), self.level_max)
-        except ValueError:
+        """When a message of the delay topic is due, by its DELAY property; None if that is not a level, which has
+        nothing but ASCII digits and fits 32 bits."""
+        if not (level_text.isascii() and level_text.isdigit()) or len(level_text) > LEVEL_DIGITS_MAX:
             return None
+        level = min(int(level_text), self.level_max)
         return store_ms + self.delay_ms(level) if level > 0 else None
 
 

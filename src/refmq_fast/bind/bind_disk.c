@@ -1,3 +1,4 @@
+/* Calls a Python disk, and keeps the exception when it raises one. */
 #include "bind_disk.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Makes the exceptions of refmq.errors. */
 #include "raise.h"
 
 static PyObject *errors_class(const char *name)

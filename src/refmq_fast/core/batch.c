@@ -1,3 +1,4 @@
+/* Checks every length of a batched message before it points anywhere. */
 #include "batch.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Writes down where bytes are wrong. */
 #include "damage.h"
 
 #include <stdarg.h>

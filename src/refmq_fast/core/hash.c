@@ -1,3 +1,4 @@
+/* Computes Java's hash without making the UTF-16 text that it is defined over. */
 #include "hash.h"
 
 #include "utf8.h"

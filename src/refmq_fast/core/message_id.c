@@ -1,3 +1,4 @@
+/* Turns places of messages into ids and back. */
 #include "message_id.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Finds pieces of properties in their bytes; nothing is copied. */
 #include "properties.h"
 
 #include <assert.h>

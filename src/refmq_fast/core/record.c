@@ -1,3 +1,4 @@
+/* Writes and reads records field by field, in the order of the layout. */
 #include "record.h"
 
 #include <assert.h>

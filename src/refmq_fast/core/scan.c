@@ -1,3 +1,4 @@
+/* Checks records as recovery does: what a crash or a lost page leaves must not count as one. */
 #include "scan.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Walks UTF-8 character by character. */
 #include "utf8.h"
 
 #include <assert.h>

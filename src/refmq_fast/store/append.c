@@ -1,3 +1,4 @@
+/* Plans in two steps (measure, then encode into memory of the store) and performs in one. */
 #include "append.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Encodes the checkpoint, and replaces its file by rename. */
 #include "checkpoint.h"
 
 #include <string.h>

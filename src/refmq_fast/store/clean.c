@@ -1,3 +1,4 @@
+/* Removes one file at a time, and flushes its directory before the next one. */
 #include "clean.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Reads delay levels, and rewrites the properties of delayed messages. */
 #include "delay.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Reads the log in pieces and gives each record its unit and its entries. */
 #include "dispatch.h"
 
 #include <assert.h>

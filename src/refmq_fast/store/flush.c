@@ -1,3 +1,4 @@
+/* Flushes log, queues and index, and writes the checkpoint, each as a job. */
 #include "flush.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Reads a queue in pieces of units, and the records behind them into memory of the caller. */
 #include "get.h"
 
 #include <assert.h>
@@ -184,7 +185,7 @@ static rmq_status collect(reading *read, int64_t queue_offset, int64_t units)
         RMQ_TRY(rmq_queue_read(read->queue, queue_offset, count, piece));
         for (int64_t i = 0; i < count && !read->is_full; i++) {
             RMQ_TRY(look_at(read, queue_offset, &piece[i]));
-            queue_offset += read->is_full && RMQ_IS_RIGHT(RMQ_MISTAKE_SKIP_FILTERED) ? 0 : 1;
+            queue_offset += read->is_full && RMQ_IS_RIGHT(RMQ_MISTAKE_SKIP_WHEN_FULL) ? 0 : 1;
         }
     }
     read->result->next_offset = queue_offset;

@@ -1,3 +1,4 @@
+/* Finds the file for the next entry, and makes all of them durable. */
 #include "index.h"
 
 #include <assert.h>

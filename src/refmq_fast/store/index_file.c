@@ -1,3 +1,4 @@
+/* Reads and writes entries, slots and the header of one file. */
 #include "index_file.h"
 
 #include <assert.h>

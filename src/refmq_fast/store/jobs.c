@@ -1,3 +1,4 @@
+/* The clock of maintenance, and what a failure means to the store as a whole. */
 #include "jobs.h"
 
 #include <assert.h>

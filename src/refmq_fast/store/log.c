@@ -1,3 +1,4 @@
+/* Appends and reads records, ends files with blank records, and keeps what a slave has not received whole. */
 #include "log.h"
 
 #include <assert.h>

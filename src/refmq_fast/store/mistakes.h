@@ -12,7 +12,7 @@
 #define RMQ_MISTAKE_INDEX_ONE_KEY 7      /* only the first key of a message is indexed */
 #define RMQ_MISTAKE_CHECKPOINT_EARLY 8   /* the checkpoint says what is true after its flushes, not before */
 #define RMQ_MISTAKE_ACCEPT_AFTER_FAIL 9  /* puts are accepted after a flush has failed */
-#define RMQ_MISTAKE_SKIP_FILTERED 10     /* a read passes over the message at which it is full */
+#define RMQ_MISTAKE_SKIP_WHEN_FULL 10    /* a read passes over the message at which it is full */
 #define RMQ_MISTAKE_QUEUES_UNFLUSHED 11  /* the checkpoint is written without flushing the queues */
 #define RMQ_MISTAKE_KEEP_OFFSETS 12      /* a deleted topic goes on with its old queue offsets */
 #define RMQ_MISTAKE_PREPARED_QUEUED 13   /* a prepared message takes a queue offset */

@@ -1,3 +1,4 @@
+/* Numbers the changes of directories, and flushes those that are not durable. */
 #include "names.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Puts a store where a recovery left it. */
 #include "open.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* Puts, reads and cuts the units of one queue. */
 #include "queue.h"
 
 #include <assert.h>

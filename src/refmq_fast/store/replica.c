@@ -1,3 +1,4 @@
+/* Takes a master's log, and becomes a master. */
 #include "replica.h"
 
 #include "dispatch.h"

@@ -1,3 +1,4 @@
+/* Makes and frees a store, and knows its queues. */
 #include "store.h"
 
 #include <assert.h>

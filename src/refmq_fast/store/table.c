@@ -1,3 +1,4 @@
+/* Open addressing; what follows a removed value moves up, so there are no traces of it. */
 #include "table.h"
 
 #include <assert.h>

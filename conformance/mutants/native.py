@@ -1,0 +1,88 @@
+"""Mistakes in the C store: builds with one each, and what the histories say about it.
+
+They stand in src/refmq_fast/store/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n` makes wrong. A
+build is an extension of its own, which only the process of its trial loads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from refmq.errors import MissingTool
+
+ROOT: Final = Path(__file__).parent.parent.parent
+SOURCES: Final = ROOT / "src/refmq_fast"
+HEADER: Final = SOURCES / "store/mistakes.h"
+TRIAL_SECONDS_MAX: Final = 600
+
+_DEFINITION: Final = re.compile(r"#define RMQ_MISTAKE_(\w+) (\d+)\s+/\* (.*) \*/")
+
+
+@dataclass(frozen=True, slots=True)
+class NativeMistake:
+    """One of them."""
+
+    name: str
+    number: int
+    text: str
+
+
+def native_mistakes() -> tuple[NativeMistake, ...]:
+    """All of them, in the order of their numbers."""
+    found = [
+        NativeMistake(match[1].lower(), int(match[2]), match[3]) for match in _DEFINITION.finditer(HEADER.read_text())
+    ]
+    return tuple(sorted(found, key=lambda mistake: mistake.number))
+
+
+def build(mistake: int, folder: Path) -> Path:
+    """The extension with a mistake (0: with none). The parts without mistakes are compiled once for all of them."""
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise MissingTool("a C compiler", "Install gcc or clang.")
+    options = ["-std=c11", "-O1", "-fPIC", "-g", f"-I{SOURCES}", f"-I{sysconfig.get_path('include')}"]
+    objects = []
+    for source in sorted(SOURCES.glob("*/*.c")):
+        is_store = source.parent.name == "store"
+        target = folder / (f"{mistake}-{source.stem}.o" if is_store else f"{source.stem}.o")
+        objects.append(str(target))
+        if is_store or not target.exists():
+            defined = [f"-DRMQ_MISTAKE={mistake}"] if is_store else []
+            _run([compiler, *options, *defined, "-c", str(source), "-o", str(target)])
+    library = folder / f"{mistake}" / "_native.so"
+    library.parent.mkdir(exist_ok=True)
+    _run([compiler, "-shared", *objects, "-o", str(library)])
+    return library
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL_SECONDS_MAX)
+    assert done.returncode == 0, done.stderr
+
+
+def try_native(library: Path, seconds: float) -> dict[str, Any]:
+    """Which promise a build breaks, after how many histories; and after how many the engines differ."""
+    command = [sys.executable, "-m", "conformance.mutants.native_trial", str(library), "--seconds", str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL_SECONDS_MAX, cwd=ROOT)
+    try:
+        answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        last = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+        return {"by": f"UnexpectedError: the process died: {last}", "tried": 0, "differs_after": 0}
+    return answer
+
+
+def native_line(mistake: NativeMistake, answer: dict[str, Any]) -> str:
+    by = str(answer["by"]).partition(":")[0] or ("no promise" if answer["differs_after"] else "SURVIVES")
+    differs = answer["differs_after"]
+    other = f"differs after {differs}" if differs else "no difference"
+    return f"C{mistake.number:<6} {mistake.name:20} {by:22} {answer['tried']:5} histories, {other:18} {mistake.text}"

@@ -1,0 +1,86 @@
+"""One build of the C store against the histories, in a process of its own.
+
+    python -m conformance.mutants.native_trial LIBRARY --seconds 30
+
+prints one JSON line: the first promise that was broken and after how many histories, and after how many the effects or
+answers were not those of the reference (0: they were, in all that were tried).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+import time
+from collections.abc import Iterator
+from importlib.machinery import ExtensionFileLoader
+from pathlib import Path
+from typing import Any
+
+STEPS = 60
+ENGINES = ("fast-tails", "fast")
+
+
+def load(library: Path) -> None:
+    """Puts a build into the place of the installed extension."""
+    assert "refmq_fast" not in sys.modules, "the extension is loaded already"
+    loader = ExtensionFileLoader("refmq_fast._native", str(library))
+    spec = importlib.util.spec_from_file_location("refmq_fast._native", library, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    sys.modules["refmq_fast._native"] = module
+
+
+def trial(seconds: float) -> dict[str, Any]:
+    """Generated histories, until one breaks a promise and the engines differ, or the time is over."""
+    from conformance.store.differential import difference
+    from conformance.store.runner import run_history
+
+    begin = time.process_time()
+    by, tried, differs_after = "", 0, 0
+    for number, history in enumerate(_histories(), start=1):
+        if not by:
+            tried = number
+            violations = [found for engine in ENGINES for found in run_history(history, engine)[0]]
+            by = str(violations[0]) if violations else ""
+        if not differs_after and difference(history) is not None:
+            differs_after = number
+        if (by and differs_after) or time.process_time() - begin > seconds:
+            break
+    return {"by": by, "tried": tried, "differs_after": differs_after}
+
+
+def _histories() -> Iterator[Any]:
+    """The saved ones, then others without end; without those whose setting C refuses."""
+    from conformance.base import REGRESSIONS
+    from conformance.engines import store_engine
+    from conformance.store import generate
+    from conformance.store.history import History
+
+    refuses = store_engine("fast").refuses
+    for path in sorted(REGRESSIONS.glob("store-*.json")):
+        saved = History.from_json(json.loads(path.read_text())["history"])
+        if refuses(saved.setting) is None:
+            yield saved
+    seed = 0
+    while True:
+        history = generate.history(seed, STEPS)
+        seed += 1
+        if refuses(history.setting) is None:
+            yield history
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("library", type=Path)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    given = parser.parse_args()
+    load(given.library)
+    print(json.dumps(trial(given.seconds)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
