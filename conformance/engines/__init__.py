@@ -15,8 +15,11 @@ from refmq.sim.cluster import OpenEngine
 from refmq.store import MessageStore
 from refmq.store.parts import Emit
 
-ENGINES: Final = {"reference": "conformance.engines.reference"}
-"""The engines of a whole broker."""
+ENGINES: Final = ("reference", "fast")
+"""The engines of a whole broker. `fast` needs the extension."""
+
+BUILT_ENGINES: Final = ENGINES if refmq_fast.AVAILABLE else ("reference",)
+"""Those of them that can run here."""
 
 STORE_ENGINES: Final = {
     "reference": "conformance.engines.reference",
@@ -45,6 +48,8 @@ def cluster_engine(name: str) -> OpenEngine:
     """What opens the engines of a simulated cluster's brokers: those of `refmq broker --engine`."""
     if name not in ENGINES:
         raise UsageError(f"there is no engine {name!r}; there are {', '.join(sorted(ENGINES))}")
+    if name not in BUILT_ENGINES:
+        raise UsageError(f"the engine {name!r} cannot run: {refmq_fast.REASON}")
     return partial(open_engine, EngineChoice(name))
 
 

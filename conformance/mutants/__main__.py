@@ -150,12 +150,12 @@ def seeded_line(mutant: Seeded, outcome: dict[str, Any]) -> str:
 @click.argument("names", nargs=-1)
 @click.option("--seconds", default=60.0, show_default=True, help="How long the histories may look for each.")
 def native_command(names: tuple[str, ...], seconds: float) -> None:
-    """Build the C store with each of its mistakes and try it; exit code 3 if one survives."""
+    """Build the C store and plane with each of their mistakes and try it; exit code 3 if one survives."""
     chosen = [mistake for mistake in native_mistakes() if not names or mistake.name in names]
     survivors = 0
     with TemporaryDirectory() as folder:
         for mistake in chosen:
-            answer = try_native(build(mistake.number, Path(folder)), seconds)
+            answer = try_native(build(mistake.number, Path(folder)), seconds, mistake.kind)
             survivors += not (answer["by"] or answer["differs_after"])
             click.echo(native_line(mistake, answer))
     if survivors:

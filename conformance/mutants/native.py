@@ -1,6 +1,6 @@
-"""Mistakes in the C store: builds with one each, and what the histories say about it.
+"""Mistakes in the C store and the C plane: builds with one each, and what the histories say about it.
 
-They stand in src/refmq_fast/store/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n` makes wrong. A
+They stand in src/refmq_fast/{store,plane}/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n` makes wrong. A
 build is an extension of its own, which only the process of its trial loads.
 """
 
@@ -21,7 +21,9 @@ from refmq.errors import MissingTool
 
 ROOT: Final = Path(__file__).parent.parent.parent
 SOURCES: Final = ROOT / "src/refmq_fast"
-HEADER: Final = SOURCES / "store/mistakes.h"
+HEADERS: Final = (SOURCES / "store/mistakes.h", SOURCES / "plane/mistakes.h")
+FIRST_OF_PLANE: Final = 101
+"""Mistakes from this number on are in the plane, and histories of clusters look for them."""
 TRIAL_SECONDS_MAX: Final = 600
 
 _DEFINITION: Final = re.compile(r"#define RMQ_MISTAKE_(\w+) (\d+)\s+/\* (.*) \*/")
@@ -35,11 +37,18 @@ class NativeMistake:
     number: int
     text: str
 
+    @property
+    def kind(self) -> str:
+        """The histories that look for it."""
+        return "cluster" if self.number >= FIRST_OF_PLANE else "store"
+
 
 def native_mistakes() -> tuple[NativeMistake, ...]:
     """All of them, in the order of their numbers."""
     found = [
-        NativeMistake(match[1].lower(), int(match[2]), match[3]) for match in _DEFINITION.finditer(HEADER.read_text())
+        NativeMistake(match[1].lower(), int(match[2]), match[3])
+        for header in HEADERS
+        for match in _DEFINITION.finditer(header.read_text())
     ]
     return tuple(sorted(found, key=lambda mistake: mistake.number))
 
@@ -52,11 +61,12 @@ def build(mistake: int, folder: Path) -> Path:
     options = ["-std=c11", "-O1", "-fPIC", "-g", f"-I{SOURCES}", f"-I{sysconfig.get_path('include')}"]
     objects = []
     for source in sorted(SOURCES.glob("*/*.c")):
-        is_store = source.parent.name == "store"
-        target = folder / (f"{mistake}-{source.stem}.o" if is_store else f"{source.stem}.o")
+        is_changed = source.parent.name == ("plane" if mistake >= FIRST_OF_PLANE else "store") and mistake > 0
+        name = f"{source.parent.name}-{source.stem}.o"
+        target = folder / (f"{mistake}-{name}" if is_changed else name)
         objects.append(str(target))
-        if is_store or not target.exists():
-            defined = [f"-DRMQ_MISTAKE={mistake}"] if is_store else []
+        if is_changed or not target.exists():
+            defined = [f"-DRMQ_MISTAKE={mistake}"] if is_changed else []
             _run([compiler, *options, *defined, "-c", str(source), "-o", str(target)])
     library = folder / f"{mistake}" / "_native.so"
     library.parent.mkdir(exist_ok=True)
@@ -69,9 +79,10 @@ def _run(command: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def try_native(library: Path, seconds: float) -> dict[str, Any]:
+def try_native(library: Path, seconds: float, kind: str = "store") -> dict[str, Any]:
     """Which promise a build breaks, after how many histories; and after how many the engines differ."""
-    command = [sys.executable, "-m", "conformance.mutants.native_trial", str(library), "--seconds", str(seconds)]
+    command = [sys.executable, "-m", "conformance.mutants.native_trial", str(library), "--kind", kind]
+    command += ["--seconds", str(seconds)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL_SECONDS_MAX, cwd=ROOT)
     try:
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -1,6 +1,6 @@
-"""One build of the C store against the histories, in a process of its own.
+"""One build of the C store and plane against the histories, in a process of its own.
 
-    python -m conformance.mutants.native_trial LIBRARY --seconds 30
+    python -m conformance.mutants.native_trial LIBRARY --kind store --seconds 30
 
 prints one JSON line: the first promise that was broken and after how many histories, and after how many the effects or
 answers were not those of the reference (0: they were, in all that were tried).
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 STEPS = 60
+CLUSTER_STEPS = 70
 ENGINES = ("fast-tails", "fast")
 
 
@@ -52,6 +53,20 @@ def trial(seconds: float) -> dict[str, Any]:
     return {"by": by, "tried": tried, "differs_after": differs_after}
 
 
+def cluster_trial(seconds: float) -> dict[str, Any]:
+    """Histories of clusters on the fast engine, until one breaks a promise or the time is over."""
+    from conformance.cluster import generate
+    from conformance.cluster.runner import run_history
+
+    begin = time.process_time()
+    tried, by = 0, ""
+    while not by and time.process_time() - begin < seconds:
+        violations = run_history(generate.history(tried, CLUSTER_STEPS), "fast").violations
+        tried += 1
+        by = str(violations[0]) if violations else ""
+    return {"by": by, "tried": tried, "differs_after": 0}
+
+
 def _histories() -> Iterator[Any]:
     """The saved ones, then others without end; without those whose setting C refuses."""
     from conformance.base import REGRESSIONS
@@ -75,10 +90,12 @@ def _histories() -> Iterator[Any]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("library", type=Path)
+    parser.add_argument("--kind", choices=["store", "cluster"], default="store")
     parser.add_argument("--seconds", type=float, default=30.0)
     given = parser.parse_args()
     load(given.library)
-    print(json.dumps(trial(given.seconds)))
+    found = trial(given.seconds) if given.kind == "store" else cluster_trial(given.seconds)
+    print(json.dumps(found))
     return 0
 
 

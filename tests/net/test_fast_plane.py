@@ -211,7 +211,11 @@ class Group:
 
 def tables_of(config: BrokerConfig | None, store_config: StoreConfig) -> Snapshot:
     tags = SubscriptionData(
-        topic="T", sub_string="a || b", tags_set=("a", "b"), code_set=(string_hash("a"), string_hash("b")), sub_version=5
+        topic="T",
+        sub_string="a || b",
+        tags_set=("a", "b"),
+        code_set=(string_hash("a"), string_hash("b")),
+        sub_version=5,
     )
     sql = SubscriptionData(topic="Several", sub_string="n > 3", expression_type="SQL92", sub_version=5)
     topics = (
@@ -242,7 +246,9 @@ def tables_of(config: BrokerConfig | None, store_config: StoreConfig) -> Snapsho
         pull_command(),
         pull_command(subscription="a || b"),
         pull_command(sys_flag=0, sub_version=5),
-        request(15, encode_header(UpdateConsumerOffsetRequest(consumer_group="g", topic="T", queue_id=0, commit_offset=3))),
+        request(
+            15, encode_header(UpdateConsumerOffsetRequest(consumer_group="g", topic="T", queue_id=0, commit_offset=3))
+        ),
     ],
     ids=lambda command: f"{command.code}-{command.fields.get('i') or command.fields.get('subscription')}",
 )

@@ -7,7 +7,7 @@ auto        reference: `fast` has no thread of its own yet, and is not the defau
 
 from __future__ import annotations
 
-import secrets
+import random
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -48,7 +48,9 @@ def open_engine(choice: EngineChoice, disk: Disk, store_config: StoreConfig, giv
     emit = None if given.recorder is None else given.recorder.record
     store: ReferenceStore | FastStore
     if choice is EngineChoice.FAST:
-        store = FastStore(disk, _servable(store_config), emit=emit, hash_seed=secrets.randbits(63))
+        # Names come from strangers: nobody may guess where they stand in a table.
+        draw = random.SystemRandom() if given.seed is None else random.Random(given.seed)
+        store = FastStore(disk, _servable(store_config), emit=emit, hash_seed=draw.getrandbits(63))
     else:
         store = ReferenceStore(disk, store_config, emit=emit)
     name = EngineChoice.FAST if isinstance(store, FastStore) else EngineChoice.REFERENCE

@@ -14,7 +14,6 @@ looks at it.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -64,7 +63,7 @@ class FastPlane:
     """The C plane over a started store, and the tables that were installed last."""
 
     def __init__(self, store: FastStore, emit: Emit | None) -> None:
-        self._native = refmq_fast.Plane(store.native, emit, secrets.randbits(64))
+        self._native = refmq_fast.Plane(store.native, emit, store.hash_seed)
         self._installed: Snapshot | None = None
 
     # --- steps -----------------------------------------------------------------------------------------------------

@@ -85,7 +85,7 @@ class FastStore:
         self._disk = disk
         self._emit = emit
         self._tail_bytes = tail_bytes
-        self._hash_seed = hash_seed
+        self.hash_seed = hash_seed
         self._native: refmq_fast.Store | None = None
         self._lock: DiskLock | None = None
         self._failure: DiskError | None = None
@@ -177,7 +177,7 @@ class FastStore:
             "cut_damage": config.on_damage is OnDamage.CUT,
             "delays_ms": DelayLevels.parse(config.delay_levels).delays_ms,
             "tail_bytes": self._tail_bytes,
-            "hash_seed": self._hash_seed,
+            "hash_seed": self.hash_seed,
         }
 
     async def stop(self, now_ms: TimestampMs) -> None:

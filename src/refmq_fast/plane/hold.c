@@ -1,6 +1,8 @@
 /* See hold.h. */
 #include "hold.h"
 
+#include "mistakes.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +117,7 @@ static bool wants(const rmq_held *pull, int64_t queue_offset, int64_t tags_code)
 {
     const int32_t code = (int32_t)(uint32_t)((uint64_t)tags_code & 0xffffffffu);
 
-    if (queue_offset < pull->queue_offset) {
+    if (queue_offset < pull->queue_offset + (RMQ_IS_RIGHT(RMQ_MISTAKE_WAKE_OFF_BY_ONE) ? 0 : 1)) {
         return false;
     }
     for (size_t i = 0; i < pull->code_count; i++) {
@@ -195,6 +197,9 @@ rmq_held *rmq_take_due(rmq_hold *hold, int64_t uptime_ms,
         const rmq_key *queue = &pull->here->key;
 
         next = pull->next;
+        if (!RMQ_IS_RIGHT(RMQ_MISTAKE_NEVER_DUE)) {
+            continue;
+        }
         if (uptime_ms >= pull->deadline_ms || end_of(context, queue->text, queue->number) > pull->queue_offset) {
             unpark(hold, pull);
             taken = add_to(taken, pull);

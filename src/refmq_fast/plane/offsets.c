@@ -1,6 +1,8 @@
 /* See offsets.h. */
 #include "offsets.h"
 
+#include "mistakes.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,6 +99,7 @@ rmq_status rmq_commit_offset(rmq_offsets *offsets, rmq_text topic, rmq_text grou
     rmq_offset *one;
 
     assert(queue_id != OF_THE_PAIR);
+    queue_id = RMQ_IS_RIGHT(RMQ_MISTAKE_ONE_QUEUE) ? queue_id : 0;
     if (!join(topic, group, &joined)) {
         return RMQ_NOT_MINE;
     }
@@ -115,7 +118,7 @@ rmq_status rmq_commit_offset(rmq_offsets *offsets, rmq_text topic, rmq_text grou
         return RMQ_NO_MEMORY;
     }
     one->offset = offset;
-    if (!from_above) {
+    if (!from_above && RMQ_IS_RIGHT(RMQ_MISTAKE_COMMIT_UNTOLD)) {
         mark_changed(offsets, one);
     }
     assert(rmq_offset_of(offsets, topic, group, queue_id) == one);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../core/answer.h"
+#include "mistakes.h"
 
 #define SEND_MESSAGE 10
 #define PULL_MESSAGE 11
@@ -168,7 +169,10 @@ rmq_status rmq_durable(rmq_plane *plane, int64_t flushed_to, rmq_moment now)
 rmq_status rmq_flush_failed(rmq_plane *plane, rmq_moment now)
 {
     while (plane->acks.first != NULL) {
-        RMQ_TRY(acknowledge_first(plane, RMQ_CODE_FLUSH_DISK_TIMEOUT, RMQ_PUT_FLUSH_DISK_TIMEOUT, now));
+        const bool is_ok = !RMQ_IS_RIGHT(RMQ_MISTAKE_FAILED_IS_OK);
+
+        RMQ_TRY(acknowledge_first(plane, is_ok ? RMQ_CODE_SUCCESS : RMQ_CODE_FLUSH_DISK_TIMEOUT,
+                                  is_ok ? RMQ_PUT_OK : RMQ_PUT_FLUSH_DISK_TIMEOUT, now));
     }
     return RMQ_OK;
 }
@@ -248,5 +252,7 @@ rmq_status rmq_drain(rmq_plane *plane, rmq_moment now)
 
 void rmq_closed(rmq_plane *plane, int64_t connection)
 {
-    rmq_held_free(rmq_take_connection(&plane->hold, connection));
+    const bool takes_all = !RMQ_IS_RIGHT(RMQ_MISTAKE_CLOSED_TAKES_ALL);
+
+    rmq_held_free(takes_all ? rmq_take_every(&plane->hold) : rmq_take_connection(&plane->hold, connection));
 }

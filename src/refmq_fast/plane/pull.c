@@ -13,6 +13,7 @@
 #include "../core/header_binary.h"
 #include "../core/header_json.h"
 #include "fields.h"
+#include "mistakes.h"
 #include "plane.h"
 
 #define CODE_FOUND 0
@@ -168,7 +169,7 @@ static bool check_pull(const rmq_plane *plane, const pull_header *header, allowe
 
 static rmq_status read_queue(rmq_plane *plane, const pull_header *header, const allowed *pull, rmq_get_result *result)
 {
-    const rmq_filter filter = {pull->has_codes, pull->codes, pull->code_count, NULL, NULL};
+    const rmq_filter filter = {pull->has_codes && RMQ_IS_RIGHT(RMQ_MISTAKE_TAGS_IGNORED), pull->codes, pull->code_count, NULL, NULL};
     const int64_t count_max = header->count_max > 0 ? header->count_max : 0;
 
     return rmq_get_message(plane->store, header->topic, header->queue_id, header->queue_offset, count_max, &filter,

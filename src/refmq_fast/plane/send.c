@@ -10,6 +10,7 @@
 #include "../core/answer.h"
 #include "../core/message_id.h"
 #include "fields.h"
+#include "mistakes.h"
 #include "plane.h"
 
 #define SEND_MESSAGE 10
@@ -117,7 +118,7 @@ static rmq_status read_properties(const send_header *header, properties *found)
     if (value != NULL && (transaction == RMQ_TRANSACTION_NONE || transaction == RMQ_TRANSACTION_COMMIT)) {
         const int64_t level = rmq_digits(*value, LEVEL_DIGITS_MAX);
 
-        found->delay_level = level > 0 ? level : 0;
+        found->delay_level = level > 0 && RMQ_IS_RIGHT(RMQ_MISTAKE_DELAY_IGNORED) ? level : 0;
     }
     return RMQ_OK;
 }
@@ -168,13 +169,13 @@ static rmq_status stored_properties(rmq_plane *plane, const send_header *header,
 {
     const rmq_text cluster = {plane->snapshot.config.cluster.bytes, plane->snapshot.config.cluster.size};
     const rmq_text cluster_key = RMQ_TEXT("CLUSTER");
-    const bool keeps_wait = header->is_batch || found->delay_level > 0;
+    const bool keeps_wait = header->is_batch || found->delay_level > 0 || !RMQ_IS_RIGHT(RMQ_MISTAKE_KEEP_WAIT);
     bool has_cluster = false;
     uint8_t *to;
 
     RMQ_TRY(rmq_text_room(plane, header->properties.size + cluster_key.size + cluster.size + 3));
     to = plane->text;
-    for (size_t i = 0; i < found->count; i++) {
+    for (size_t i = 0; i < found->count - (RMQ_IS_RIGHT(RMQ_MISTAKE_PROPERTY_LOST) || found->count == 0 ? 0 : 1); i++) {
         const property *one = &found->list[i];
 
         if (rmq_text_equals(one->name, cluster_key)) {
@@ -235,7 +236,7 @@ static rmq_status appended(rmq_plane *plane, rmq_put *put, bool waits, rmq_momen
 {
     rmq_status status = RMQ_OK;
 
-    if (!plane->snapshot.config.sync_flush) {
+    if (!plane->snapshot.config.sync_flush || !RMQ_IS_RIGHT(RMQ_MISTAKE_ACK_BEFORE_FLUSH)) {
         plane->wants_dispatch = true;
         rmq_acks_add(&plane->acks, put);
         return rmq_durable(plane, put->durable_at, now);

@@ -1,6 +1,8 @@
 /* See snapshot.h. */
 #include "snapshot.h"
 
+#include "mistakes.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +88,8 @@ rmq_status rmq_put_topic(rmq_snapshot *snapshot, rmq_text name, const rmq_topic 
     if (known == NULL) {
         known = new_value(sizeof *known, name);
         RMQ_TRY(add(&snapshot->topics, known));
+    } else if (!RMQ_IS_RIGHT(RMQ_MISTAKE_OLD_TABLES)) {
+        return RMQ_OK;
     }
     known->read_queues = topic->read_queues;
     known->write_queues = topic->write_queues;
