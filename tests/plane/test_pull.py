@@ -304,3 +304,13 @@ def test_without_long_polling_a_pull_waits_for_a_short_time_whatever_it_asks_for
     assert world.pull(offset=1, sys_flag=SUSPEND, suspend_timeout_millis=15_000) is None
     assert world.hold.due(world.store, 999) == ()
     assert len(world.hold.due(world.store, 1_000)) == 1
+
+
+@pytest.mark.parametrize("asked", [-1, 0, 1])
+def test_who_asks_for_no_message_gets_the_first_one_like_who_asks_for_one(asked: int) -> None:
+    world = Harness()
+    world.send()
+    world.send()
+    answer = world.pull(max_msg_nums=asked)
+    assert answer is not None
+    assert (answer.code, answer.fields["nextBeginOffset"]) == (ResponseCode.SUCCESS, "1")
