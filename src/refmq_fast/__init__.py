@@ -13,7 +13,7 @@ if os.environ.get("REFMQ_PURE") == "1":
     REASON = "REFMQ_PURE=1 is set"
 else:
     try:
-        from refmq_fast._native import FrameCodec, TracePage, crc32, crc32_is_accelerated, crc32_portable
+        from refmq_fast._native import FrameCodec, MessageReader, TracePage, crc32, crc32_is_accelerated, crc32_portable
     except ModuleNotFoundError:
         REASON = "it was not built when refmq was installed (no C compiler, or the build failed)"
     except ImportError as error:
@@ -22,7 +22,16 @@ else:
         AVAILABLE = True
         REASON = "built and loaded"
 
-__all__ = ["AVAILABLE", "REASON", "FrameCodec", "TracePage", "crc32", "crc32_is_accelerated", "crc32_portable"]
+__all__ = [
+    "AVAILABLE",
+    "REASON",
+    "FrameCodec",
+    "MessageReader",
+    "TracePage",
+    "crc32",
+    "crc32_is_accelerated",
+    "crc32_portable",
+]
 
 
 def __getattr__(name: str) -> object:

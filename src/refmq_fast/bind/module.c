@@ -3,7 +3,8 @@
 
 static int exec_module(PyObject *module)
 {
-    if (rmq_bind_crc32(module) < 0 || rmq_bind_trace(module) < 0 || rmq_bind_frame(module) < 0) {
+    if (rmq_bind_crc32(module) < 0 || rmq_bind_trace(module) < 0 || rmq_bind_frame(module) < 0 ||
+        rmq_bind_messages(module) < 0) {
         return -1;
     }
     return 0;
