@@ -231,12 +231,12 @@ class Instance:
         data = body if isinstance(body, bytes) else encode_body(body)
         return (oneway if is_oneway else request)(code, fields, data, remark=remark)
 
-    async def ask(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
+    def ask(self, address: str, command: RemotingCommand, timeout_s: float) -> Coroutine[Any, Any, RemotingCommand]:
         """The answer of a server, whatever it says."""
         self.check_usable()
         if self._dresses:
             command = self._dressed(address, command)
-        return await self._client.invoke(address, command, timeout_s)
+        return self._client.invoke(address, command, timeout_s)
 
     async def call(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
         """The answer of a server when it is success; ``BrokerError`` when it is anything else."""

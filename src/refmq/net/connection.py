@@ -130,7 +130,7 @@ class Connection(asyncio.Protocol):
         After ``RequestTimedOut`` or ``ConnectionLost`` the peer may or may not have carried it out.
         """
         deadline = self._loop.time() + timeout_s
-        if self.closed or not self._writable.is_set():
+        if self.close_reason is not None or not self._writable.is_set():
             try:
                 async with asyncio.timeout_at(deadline):
                     await self.drained()
@@ -168,10 +168,10 @@ class Connection(asyncio.Protocol):
         return self._send(command, None)
 
     def _send(self, command: RemotingCommand, opaque: int | None) -> bool:
-        if self.closed:
+        if self.close_reason is not None:
             return False
         self._write(encode(command, opaque, frame_length_max=self._limits.frame_length_max))
-        return not self.closed
+        return self.close_reason is None
 
     async def drained(self) -> None:
         """Wait until the peer accepts what we send. ``ConnectionLost`` if it is gone."""
