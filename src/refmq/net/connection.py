@@ -324,6 +324,7 @@ class Connection(asyncio.Protocol):
             if command is None:
                 self._commands = None
                 break
+            self._incomplete_since = None  # the frame after this one has a time of its own
             if command.flag & RESPONSE_FLAG:
                 self._settle(command)
             else:
