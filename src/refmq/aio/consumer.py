@@ -294,6 +294,7 @@ class Consumer:
 
     async def reply(self, to: ReceivedMessage, body: bytes, *, timeout: float = 3.0) -> SendResult:
         """Answers a message that was sent by ``Producer.request``."""
+        self._member.instance.check_usable()
         return await self._retries.reply(to, body, timeout)
 
     def _wire(self, queue: MessageQueue) -> MessageQueue:

@@ -413,7 +413,7 @@ class GroupMember:
     # Locks ----------------------------------------------------------------------------------------------------------
 
     def clock_ms(self) -> int:
-        return int(asyncio.get_running_loop().time() * 1000)
+        return int(self.instance.loop.time() * 1000)
 
     def _trusts(self, queue: MessageQueue) -> bool:
         return rebalance.trusts(self.state, queue, self.clock_ms())

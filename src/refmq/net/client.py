@@ -46,14 +46,14 @@ class Client:
 
     async def invoke(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
         """The answer to a request. ``ConnectFailed``, ``ConnectionLost`` or ``RequestTimedOut`` without one."""
-        loop = asyncio.get_running_loop()
-        sent_at, left_s = loop.time(), timeout_s
+        left_s = timeout_s
         connection = self._connections.get(address)
         if connection is None or connection.close_reason is not None:
-            deadline = sent_at + timeout_s
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + timeout_s
             connection = await self.connect(address, timeout_s)
-            sent_at = loop.time()
-            left_s = max(0.0, deadline - sent_at)
+            left_s = max(0.0, deadline - loop.time())
+        sent_at = connection.now()
         try:
             return await connection.request(command, left_s)
         except RequestTimedOut:

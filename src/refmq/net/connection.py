@@ -114,6 +114,10 @@ class Connection(asyncio.Protocol):
     def encrypted(self) -> bool:
         return self._tls is not None
 
+    def now(self) -> float:
+        """The loop's time."""
+        return self._loop.time()
+
     @property
     def last_received_at(self) -> float:
         """The loop's time when the peer was last heard from."""
