@@ -83,6 +83,7 @@ class Connection(asyncio.Protocol):
         self._pump_scheduled = False
         self._outgoing: list[bytes] = []  # written; sent at the end of this turn
         self._outgoing_bytes = 0
+        self._will_flush = False
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._waiting: dict[int, asyncio.Future[RemotingCommand]] = {}
@@ -314,8 +315,29 @@ class Connection(asyncio.Protocol):
             self.ready.set_result(None)
 
     def _pump(self) -> None:
-        """Serve complete frames as long as the bounds allow."""
+        """Serve complete frames as long as the bounds allow, and send what they bring about."""
         self._pump_scheduled = False
+        flushes_here, self._will_flush = not self._will_flush, True
+        somebody_wakes = False
+        try:
+            somebody_wakes = self._take_frames()
+        finally:
+            if flushes_here and somebody_wakes:
+                # Whoever got an answer runs next and may ask again: we come right behind them, not a turn later.
+                self._loop.call_soon(self._flush)
+            elif flushes_here:
+                self._flush()
+        if not self.closed:
+            if self._decoder.buffered == 0 or self._commands is not None:
+                self._incomplete_since = None  # frames waiting for us are not the peer's fault
+            elif self._incomplete_since is None:
+                self._expect_the_rest()
+            self._account()
+            self._update_reading()
+
+    def _take_frames(self) -> bool:
+        """Serves requests and settles answers. True when an answer was among them."""
+        answered = False
         may_serve = self._may_serve()
         for _ in range(self._limits.requests_per_turn_max):
             if self._commands is None or not may_serve or self.close_reason is not None:
@@ -324,25 +346,20 @@ class Connection(asyncio.Protocol):
                 command = next(self._commands, None)
             except WireError as error:
                 self._refuse(error)
-                return
+                break
             if command is None:
                 self._commands = None
                 break
             self._incomplete_since = None  # the frame after this one has a time of its own
             if command.flag & RESPONSE_FLAG:
                 self._settle(command)
+                answered = True
             else:
                 self._serve(command)
                 may_serve = self._may_serve()
         else:
             self._schedule_pump()
-        if not self.closed:
-            if self._decoder.buffered == 0 or self._commands is not None:
-                self._incomplete_since = None  # frames waiting for us are not the peer's fault
-            elif self._incomplete_since is None:
-                self._expect_the_rest()
-            self._account()
-            self._update_reading()
+        return answered
 
     def _schedule_pump(self) -> None:
         if self._commands is not None and not self._pump_scheduled and not self.closed:
@@ -444,7 +461,8 @@ class Connection(asyncio.Protocol):
         than most answers."""
         if self._transport is None:
             return
-        if not self._outgoing:
+        if not self._will_flush:
+            self._will_flush = True
             self._loop.call_soon(self._flush)
         self._outgoing.append(data)
         self._outgoing_bytes += len(data)
@@ -452,6 +470,7 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def _flush(self) -> None:
+        self._will_flush = False
         if self._transport is None or not self._outgoing:
             return
         data = self._outgoing[0] if len(self._outgoing) == 1 else b"".join(self._outgoing)
