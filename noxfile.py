@@ -253,7 +253,8 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def bench(session: nox.Session) -> None:
-    """What store, codecs and broker cost, beside zlib.crc32, json and the real broker; the numbers go to build/."""
+    """What store, codecs, broker and client cost, beside zlib.crc32, json, the real broker and other clients; the
+    numbers go to build/."""
     prepare_refmq(session, "bench")
     BUILD.mkdir(exist_ok=True)
     results = ("--json", str(BUILD / "bench-store.json"), "--plot", str(BUILD / "bench-store.png"))
@@ -267,6 +268,18 @@ def bench(session: nox.Session) -> None:
         return
     results = ("--json", str(BUILD / "bench-broker.json"), "--plot", str(BUILD / "bench-broker.png"))
     session.run("python", "-m", "bench.broker", *results)
+    results = ("--json", str(BUILD / "bench-client.json"), "--plot", str(BUILD / "bench-client.png"))
+    session.run("python", "-m", "bench.client", "--others", other_clients(session), *results)
+
+
+def other_clients(session: nox.Session) -> str:
+    """The Python of an environment with the clients that ours is measured beside; they have no place in its own."""
+    folder = BUILD / "other-clients"
+    python = str(folder / "bin" / "python")
+    if not Path(python).exists():
+        session.run("python", "-m", "venv", str(folder))
+        session.run(python, "-m", "pip", "install", "--quiet", "rocketmq==0.4.4", "nats-py==2.16.0", external=True)
+    return python
 
 
 @nox.session(default=False)

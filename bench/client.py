@@ -1,6 +1,6 @@
 """What our client does in a second, beside the wheel `rocketmq` 0.4.4 and nats-py, in one run.
 
-    python -m bench.client --others PYTHON [--rounds 3] [--messages 4000] [--json FILE] [--plot FILE]
+    python -m bench.client --others PYTHON [--rounds 3] [--messages 20000] [--json FILE] [--plot FILE]
 
 | measured   | what is timed                                                                                        |
 |------------|------------------------------------------------------------------------------------------------------|
@@ -39,6 +39,8 @@ WORKER: Final = Path(__file__).parent / "client_worker.py"
 KINDS: Final = ("sequential", "in flight", "consume")
 NAMES: Final = {"refmq": "refmq", "wheel": "rocketmq 0.4.4", "nats": "nats-py"}
 WORKER_TIMEOUT_S: Final = 600
+PLOTTED: Final = {"per_s": "messages per second", "cpu_us": "µs of processor time per message"}
+COLOURS: Final = ("tab:blue", "tab:gray", "tab:green")
 
 Result = dict[str, dict[str, float]]
 
@@ -115,12 +117,15 @@ def report(found: dict[str, list[Result]]) -> dict[str, dict[str, dict[str, floa
 def plot(lines: dict[str, dict[str, dict[str, float]]], path: Path) -> None:
     pyplot = importlib.import_module("matplotlib.pyplot")  # from the extra `bench`, without types here
     pyplot.switch_backend("Agg")
-    figure, axes = pyplot.subplots(1, len(KINDS), figsize=(10, 3.2))
-    for axis, what in zip(axes, KINDS, strict=True):
-        kinds = list(lines[what])
-        axis.bar([NAMES[kind] for kind in kinds], [lines[what][kind]["per_s"] for kind in kinds])
-        axis.set_title(what)
-        axis.set_ylabel("messages per second")
+    figure, rows = pyplot.subplots(len(PLOTTED), len(KINDS), figsize=(11, 6))
+    for row, (measure, label) in zip(rows, PLOTTED.items(), strict=True):
+        for axis, what in zip(row, KINDS, strict=True):
+            kinds = list(lines[what])
+            values = [lines[what][kind][measure] for kind in kinds]
+            bars = axis.bar([NAMES[kind] for kind in kinds], values, color=COLOURS[: len(kinds)])
+            axis.bar_label(bars, fmt="%.0f")
+            axis.set_title(what)
+            axis.set_ylabel(label)
     figure.tight_layout()
     figure.savefig(path)
 
@@ -129,7 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--others", help="the Python of an environment with rocketmq==0.4.4 and nats-py")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--messages", type=int, default=4_000)
+    parser.add_argument("--messages", type=int, default=20_000)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
     options = parser.parse_args()

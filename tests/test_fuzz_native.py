@@ -32,6 +32,7 @@ MISTAKES = {
     "frame": "-DRMQ_MISTAKE_FRAME_PREFIX",
     "header_json": "-DRMQ_MISTAKE_JSON_HALF_PAIR",
     "header_binary": "-DRMQ_MISTAKE_BINARY_LENGTH",
+    "conn": "-DRMQ_MISTAKE_CONN_STALE_START",
 }
 """Switches of core/ that no other build sets: a bound or a check is left out."""
 

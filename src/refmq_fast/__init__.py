@@ -16,6 +16,7 @@ else:
         from refmq_fast._native import (
             FrameCodec,
             Job,
+            MessageReader,
             Plane,
             Store,
             TracePage,
@@ -36,6 +37,7 @@ __all__ = [
     "REASON",
     "FrameCodec",
     "Job",
+    "MessageReader",
     "Plane",
     "Store",
     "TracePage",

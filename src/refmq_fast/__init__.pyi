@@ -48,6 +48,21 @@ class FrameCodec(Generic[CommandT]):
         """The frame of ``command`` under this request id, or its own if that is ``None``. ``None`` when it has no such
         frame, or the reference has to write it."""
 
+MessageT = TypeVar("MessageT")
+
+class MessageReader(Generic[MessageT]):
+    """Makes messages from the bytes of a pull response, where that is surely right.
+
+    ``message`` is a class with the slots of ``refmq.client.message.ReceivedMessage``. Any thread may use it.
+    """
+
+    def __new__(cls, message: type[MessageT], /) -> Self: ...
+    def read(
+        self, data: Buffer, start: int, queue: object, topic: str, queue_id: int, settler: object, /
+    ) -> tuple[list[MessageT], int]:
+        """The messages of this queue that begin at ``start``, one after another, and where the first one does that the
+        reference has to look at; the end of ``data`` when there is none."""
+
 class TracePage:
     """Memory for ``size_records`` records of a trace, as ``refmq.trace.page.PlainPage`` is it, and with the same bytes.
 

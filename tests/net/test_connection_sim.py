@@ -252,6 +252,21 @@ def test_a_frame_that_never_ends_is_given_up_after_two_minutes() -> None:
     assert told == "a frame or handshake was not complete within 120 s"
 
 
+def test_frames_that_are_completed_in_time_are_never_too_late_together() -> None:
+    async def never_at_a_boundary(writer: asyncio.StreamWriter, closed: asyncio.Event) -> None:
+        frame = encode(request(1))
+        writer.write(frame[:20])
+        for _ in range(60):
+            await asyncio.sleep(10)
+            assert not closed.is_set(), "each frame took ten seconds"
+            writer.write(frame[20:] + frame[:20])
+        await closed.wait()
+
+    after_s, told = closed_after(never_at_a_boundary)
+    assert after_s == pytest.approx(600 + 120, abs=0.5)
+    assert told == "silent for 120 s"
+
+
 def test_a_peer_that_says_something_every_minute_is_not_given_up() -> None:
     async def talk_for_an_hour(writer: asyncio.StreamWriter, closed: asyncio.Event) -> None:
         for number in range(60):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from refmq.net.connection import GATHERED_BYTES_MAX, Connection
+from refmq.net.limits import Limits
 from refmq.protocol.command import RemotingCommand, request, response
 from refmq.protocol.frame import FrameDecoder, encode
 from tests.net.support import echo, run, serving
@@ -61,5 +62,92 @@ def test_what_was_sent_before_a_close_arrives() -> None:
             (answer,) = FrameDecoder().feed(await reader.read())
             assert answer.body == b"farewell"
             writer.close()
+
+    run(scenario())
+
+
+class Written(asyncio.Transport):
+    """A transport that keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[bytes] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.pieces.append(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None: ...
+
+    def abort(self) -> None: ...
+
+
+def connected(transport: Written) -> Connection:
+    connection = Connection(echo, Limits())
+    connection.connection_made(transport)
+    return connection
+
+
+def test_answers_do_not_wait_for_another_turn() -> None:
+    async def scenario() -> None:
+        transport = Written()
+        connection = connected(transport)
+        connection.data_received(encode(request(1, opaque=1)) + encode(request(1, opaque=2)))
+        assert len(transport.pieces) == 1
+        assert [answer.opaque for answer in FrameDecoder().feed(transport.pieces[0])] == [1, 2]
+        connection.give_up("the end")
+
+    run(scenario())
+
+
+def test_what_an_answer_brings_about_goes_out_right_behind_it() -> None:
+    async def scenario() -> None:
+        transport = Written()
+        connection = connected(transport)
+
+        async def ask_twice() -> None:
+            for _ in range(2):
+                await connection.request(request(1), 5)
+
+        asking = [asyncio.ensure_future(ask_twice()) for _ in range(3)]
+        while not transport.pieces:
+            await asyncio.sleep(0)
+        (first,) = transport.pieces
+        answers = [response(command, 0) for command in FrameDecoder().feed(first)]
+        connection.data_received(b"".join(map(encode, answers)))
+        await asyncio.sleep(0)  # one turn
+        assert len(transport.pieces) == 2, "all three ask again, and together"
+        again = list(FrameDecoder().feed(transport.pieces[1]))
+        assert len(again) == 3
+        connection.data_received(b"".join(encode(response(command, 0)) for command in again))
+        await asyncio.gather(*asking)
+        connection.give_up("the end")
+
+    run(scenario())
+
+
+def test_a_handler_that_fails_leaves_the_connection_able_to_write() -> None:
+    async def scenario() -> None:
+        def fail(connection: Connection, command: RemotingCommand) -> RemotingCommand:
+            assert command.opaque != 1, "on purpose"
+            return echo(connection, command)
+
+        transport = Written()
+        connection = Connection(fail, Limits())
+        connection.connection_made(transport)
+        try:
+            connection.data_received(encode(request(1, opaque=1)))
+        except AssertionError:
+            pass
+        else:
+            raise RuntimeError("a failed assertion is not swallowed")
+        connection.data_received(encode(request(1, opaque=2)))
+        connection.send(request(1, opaque=3))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert [each.opaque for each in FrameDecoder().feed(b"".join(transport.pieces))] == [2, 3]
+        connection.give_up("the end")
 
     run(scenario())

@@ -294,6 +294,7 @@ class Consumer:
 
     async def reply(self, to: ReceivedMessage, body: bytes, *, timeout: float = 3.0) -> SendResult:
         """Answers a message that was sent by ``Producer.request``."""
+        self._member.instance.check_usable()
         return await self._retries.reply(to, body, timeout)
 
     def _wire(self, queue: MessageQueue) -> MessageQueue:
@@ -380,16 +381,21 @@ class Consumer:
         return None
 
     def _take_one(self) -> ReceivedMessage | None:
-        place = self._place_in_order() if self.mode == "orderly" else self._place_that_came()
-        if place is None or self._closing:
+        if self._closing:
             return None
-        queue, offset = place
-        message = self._messages[place]
-        step = rebalance.consume_start(
-            self._member.state, queue, offset, self._member.clock_ms(), self._member.fingerprint(message)
-        )
-        assert step.event is not None, "what is chosen can be started"
-        self._member.take_now(step)
+        member = self._member
+        while True:
+            place = self._place_in_order() if self.mode == "orderly" else self._place_that_came()
+            if place is None:
+                return None
+            queue, offset = place
+            message = self._messages[place]
+            step = rebalance.consume_start(member.state, queue, offset, member.clock_ms(), member.fingerprint(message))
+            if step.event is not None:
+                break
+            if self.mode == "orderly":
+                return None  # its lock has run out just now; who renews it wakes us
+        member.take_now(step)
         self._started_ms[place] = self._member.instance.now_ms()
         for hook in self._before:
             hook(message)
@@ -399,7 +405,7 @@ class Consumer:
     def _place_that_came(self) -> tuple[MessageQueue, int] | None:
         while self._ready:
             place = self._ready.popleft()
-            if place in self._messages and rebalance.consume_start_enabled(self._member.state, *place, 0):
+            if place in self._messages:
                 return place
         return None
 
@@ -444,11 +450,11 @@ class Consumer:
         if not verdict.success:
             log.warning("%s of %s failed (%s)", message.msg_id, message.topic, verdict.reason or "no reason given")
         done = verdict.success or await self._give_back(message, verdict)
-        if not rebalance.consume_finish_enabled(self._member.state, queue, offset):
-            return  # the queue went while the message was given back
         step = rebalance.consume_finish(
             self._member.state, queue, offset, success=done, message=self._member.fingerprint(message)
         )
+        if step.event is None:
+            return  # the queue went while the message was given back
         self._member.take_now(step)
         if done:
             self._messages.pop(place, None)

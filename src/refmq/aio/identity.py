@@ -19,6 +19,25 @@ _instances: Final = itertools.count(1)
 """Keeps the clients of one process apart, whatever else they share."""
 
 
+class _ThisProcess:
+    """Asking the system who we are costs as much as encoding a frame, so it is asked once, and after each fork."""
+
+    id: int = os.getpid()
+
+    @classmethod
+    def look(cls) -> None:
+        cls.id = os.getpid()
+
+
+if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing to notice
+    os.register_at_fork(after_in_child=_ThisProcess.look)
+
+
+def process_id() -> int:
+    """The number of this process, in a forked child its own."""
+    return _ThisProcess.id
+
+
 def local_address() -> str:
     """The address of this machine that a packet to somewhere else would carry; loopback when there is none.
 
@@ -34,7 +53,7 @@ def local_address() -> str:
 
 def new_instance_name(now_ns: int | None = None) -> str:
     """A name that no other client has: process, time, and a counter. In containers the process is 1 everywhere."""
-    return f"{os.getpid()}#{time.time_ns() if now_ns is None else now_ns}.{next(_instances)}"
+    return f"{process_id()}#{time.time_ns() if now_ns is None else now_ns}.{next(_instances)}"
 
 
 def client_id(address: str, instance: str, unit: str = "", *, stream: bool = False) -> str:

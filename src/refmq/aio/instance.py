@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
-from refmq.aio.identity import MessageIds, client_id, local_address, new_instance_name
+from refmq.aio.identity import MessageIds, client_id, local_address, new_instance_name, process_id
 from refmq.client.answers import broker_error
 from refmq.client.route import all_addresses, default_route, masters, parse_name_servers
 from refmq.errors import (
@@ -139,9 +139,9 @@ class Instance:
         if self.opened:
             raise ClosedError(f"This {self.what} was opened before; make a new one.")
         self.opened = True
-        self._loop = asyncio.get_running_loop()
-        self._wall_ms = wall_clock(self._loop)
-        self._pid = _process_id()
+        self.loop = asyncio.get_running_loop()
+        self._wall_ms = wall_clock(self.loop)
+        self._pid = process_id()
         options = self._options
         self.address = options.get("client_ip") or local_address()
         name = options.get("instance_name") or ("DEFAULT" if self._stable_name else new_instance_name())
@@ -171,7 +171,7 @@ class Instance:
             await asyncio.wait(tasks, timeout=timeout_s)
         await self._client.close(timeout_s)
         if self._trace is not None:
-            await self._loop.run_in_executor(None, self._trace.close, timeout_s)
+            await self.loop.run_in_executor(None, self._trace.close, timeout_s)
 
     def check_usable(self) -> None:
         """Raises when this client cannot be used here and now."""
@@ -179,7 +179,7 @@ class Instance:
             raise ClosedError(f"This {self.what} is not open yet: use `async with`, which opens and closes it.")
         if self.closed:
             raise ClosedError(f"This {self.what} is closed.")
-        if _process_id() != self._pid:
+        if process_id() != self._pid:
             raise ForkedError(f"This {self.what} was opened in process {self._pid}: open one in each process.")
         try:
             here = asyncio.get_running_loop()
@@ -187,7 +187,7 @@ class Instance:
             raise WrongLoopError(
                 f"This {self.what} is used outside of an event loop: use refmq.sync where there is none."
             ) from None
-        if here is not self._loop:
+        if here is not self.loop:
             raise WrongLoopError(f"This {self.what} belongs to another event loop: open one on each loop.")
 
     def spawn(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
@@ -231,12 +231,18 @@ class Instance:
         data = body if isinstance(body, bytes) else encode_body(body)
         return (oneway if is_oneway else request)(code, fields, data, remark=remark)
 
-    async def ask(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
+    def ask(self, address: str, command: RemotingCommand, timeout_s: float) -> Coroutine[Any, Any, RemotingCommand]:
         """The answer of a server, whatever it says."""
         self.check_usable()
+        return self.ask_further(address, command, timeout_s)
+
+    def ask_further(
+        self, address: str, command: RemotingCommand, timeout_s: float
+    ) -> Coroutine[Any, Any, RemotingCommand]:
+        """The same for whoever has called `check_usable` before, as all that applications call does."""
         if self._dresses:
             command = self._dressed(address, command)
-        return await self._client.invoke(address, command, timeout_s)
+        return self._client.invoke(address, command, timeout_s)
 
     async def call(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
         """The answer of a server when it is success; ``BrokerError`` when it is anything else."""
@@ -413,10 +419,6 @@ class Instance:
 
     def next_id(self) -> str:
         return self.ids.next(self._wall_ms())
-
-
-def _process_id() -> int:
-    return os.getpid()
 
 
 def _file_name(client_id: str) -> str:

@@ -27,7 +27,7 @@ from refmq.client import rebalance
 from refmq.client.allocate import allocate_averagely
 from refmq.client.allocate_rooms import Strategy
 from refmq.client.answers import broker_error
-from refmq.client.message import ReceivedMessage, Settler, received_message
+from refmq.client.message import ReceivedMessage, Settler
 from refmq.client.process_queue import CacheLimits, is_full
 from refmq.client.rebalance import GiveBack, Member, MemberStep, SendCommit, StartPulling, StopPulling
 from refmq.client.route import all_addresses, master_of, reader_of, subscribe_queues
@@ -37,6 +37,7 @@ from refmq.errors import BrokerError, ConnectFailed, NetworkError, RefmqError, S
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Answer, Connection
+from refmq.net.message_list import read_messages
 from refmq.protocol import names
 from refmq.protocol.bodies.codec import decode_body
 from refmq.protocol.bodies.connections import ConsumerIdList
@@ -64,7 +65,6 @@ from refmq.protocol.headers.offsets import (
     SearchOffsetResponse,
 )
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
-from refmq.protocol.record import decode_records
 from refmq.trace.record import NoRecorder
 
 REBALANCE_S: Final = 20.0  # rebalance.waitInterval, 4.9.8
@@ -413,7 +413,7 @@ class GroupMember:
     # Locks ----------------------------------------------------------------------------------------------------------
 
     def clock_ms(self) -> int:
-        return int(asyncio.get_running_loop().time() * 1000)
+        return int(self.instance.loop.time() * 1000)
 
     def _trusts(self, queue: MessageQueue) -> bool:
         return rebalance.trusts(self.state, queue, self.clock_ms())
@@ -534,14 +534,16 @@ class GroupMember:
 
     def decoded(self, queue: MessageQueue, answer: RemotingCommand, data: SubscriptionData) -> list[ReceivedMessage]:
         """The messages of an answer that are wanted."""
-        found = []
-        for record in decode_records(answer.body):
-            message = received_message(
-                record, queue.broker, namespace=self.namespace, group=self.group, settler=self._settler
-            )
-            if queue.topic == self.retry_topic or wants(data, message):
-                found.append(message)
-        return found
+        retried = queue.topic == self.retry_topic
+        messages = read_messages(
+            answer.body,
+            queue,
+            namespace=self.namespace,
+            group=self.group,
+            renamed=retried or self.namespace is not None,
+            settler=self._settler,
+        )
+        return [message for message in messages if retried or wants(data, message)]
 
     async def ask_pull(
         self, queue: MessageQueue, offset: int, count: int, data: SubscriptionData, suspend_ms: int

@@ -251,7 +251,7 @@ class Producer:
         if isinstance(topic, Message):
             message = topic
         else:
-            message = Message(topic, body, tag, tuple(keys), dict(properties or {}), delay_level)
+            message = Message(topic, body, tag, tuple(keys), dict(properties) if properties else {}, delay_level)
         self._instance.check_usable()
         return checked_message(message, body_bytes_max=self._sender.settings.body_bytes_max)
 

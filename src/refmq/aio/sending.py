@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -77,7 +76,7 @@ class Sender:
         With ``choice`` the queue is the caller's: then there is one attempt only, because another queue would break the
         order that the choice is there for.
         """
-        loop = asyncio.get_running_loop()
+        loop = self.instance.loop
         began = loop.time()
         known = self._known.get(plan.topic)
         if known is not None and known[0] is self.instance.routes.get(plan.topic):
@@ -194,7 +193,7 @@ class Sender:
         result: SendResult | None = None
         problem: Exception | None = None
         try:
-            answer = await instance.ask(address, command, left_s)
+            answer = await instance.ask_further(address, command, left_s)
             result = sent(answer, plan, queue, self.settings.namespace)
             if result is None:
                 raise broker_error(address, command.code, answer)

@@ -15,7 +15,7 @@ from refmq.errors import InvalidMessage, WireError
 from refmq.model.ids import MessageQueue
 from refmq.protocol import names
 from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.command import RemotingCommand, oneway, request
+from refmq.protocol.command import ONEWAY_FLAG, LanguageCode, RemotingCommand
 from refmq.protocol.compression import COMPRESS_OVER_BYTES, COMPRESSION_LEVEL, CompressionType, compress
 from refmq.protocol.record import (
     TRANSACTION_PREPARED,
@@ -24,6 +24,7 @@ from refmq.protocol.record import (
     encode_properties,
     join_properties,
 )
+from refmq.protocol.versions import V4_9_8
 
 STATUSES: Final[dict[int, SendStatus]] = {
     ResponseCode.SUCCESS: SendStatus.SEND_OK,
@@ -147,20 +148,21 @@ def send_request(
         "a": settings.group,
         "b": plan.topic,
         "c": settings.default_topic,
-        "d": str(settings.default_topic_queues),
-        "e": str(queue.queue_id),
-        "f": str(plan.sys_flag),
-        "g": str(now_ms),
-        "h": str(plan.flag),
+        "d": f"{settings.default_topic_queues}",
+        "e": f"{queue.queue_id}",  # quicker than `str`
+        "f": f"{plan.sys_flag}",
+        "g": f"{now_ms}",
+        "h": f"{plan.flag}",
         "i": plan.properties,
-        "j": str(plan.reconsume_times),
+        "j": f"{plan.reconsume_times}",
         "k": "true" if settings.unit_mode else "false",
     }
     if plan.max_reconsume_times is not None:
         fields["l"] = str(plan.max_reconsume_times)
     fields["m"] = "true" if plan.batch else "false"
     fields["n"] = queue.broker
-    return (oneway if is_oneway else request)(plan.code, fields, plan.body)
+    flag = ONEWAY_FLAG if is_oneway else 0
+    return RemotingCommand(plan.code, 0, flag, LanguageCode.PYTHON, V4_9_8, None, fields, plan.body)
 
 
 def sent(answer: RemotingCommand, plan: SendPlan, queue: MessageQueue, namespace: str | None) -> SendResult | None:

@@ -37,6 +37,17 @@ class MessageQueue:
     broker: str
     queue_id: int
 
+    def __eq__(self, other: object) -> bool:
+        # Tables of queues are asked several times for each message, nearly always with the very object they hold.
+        if self is other:
+            return True
+        if not isinstance(other, MessageQueue):
+            return NotImplemented
+        return self.queue_id == other.queue_id and self.topic == other.topic and self.broker == other.broker
+
+    def __hash__(self) -> int:
+        return hash((self.topic, self.broker, self.queue_id))
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class HostAddress:

@@ -46,13 +46,16 @@ class Client:
 
     async def invoke(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand:
         """The answer to a request. ``ConnectFailed``, ``ConnectionLost`` or ``RequestTimedOut`` without one."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        known = self._connections.get(address)
-        connection = known if known is not None and not known.closed else await self.connect(address, timeout_s)
-        sent_at = loop.time()
+        left_s = timeout_s
+        connection = self._connections.get(address)
+        if connection is None or connection.close_reason is not None:
+            loop = asyncio.get_running_loop()
+            deadline = loop.time() + timeout_s
+            connection = await self.connect(address, timeout_s)
+            left_s = max(0.0, deadline - loop.time())
+        sent_at = connection.now()
         try:
-            return await connection.request(command, max(0.0, deadline - loop.time()))
+            return await connection.request(command, left_s)
         except RequestTimedOut:
             if connection.last_received_at < sent_at:
                 connection.give_up("no answer and no other traffic")

@@ -83,6 +83,7 @@ class Connection(asyncio.Protocol):
         self._pump_scheduled = False
         self._outgoing: list[bytes] = []  # written; sent at the end of this turn
         self._outgoing_bytes = 0
+        self._will_flush = False
         self._in_flight = 0
         self._in_flight_bytes = 0
         self._waiting: dict[int, asyncio.Future[RemotingCommand]] = {}
@@ -114,6 +115,10 @@ class Connection(asyncio.Protocol):
     def encrypted(self) -> bool:
         return self._tls is not None
 
+    def now(self) -> float:
+        """The loop's time."""
+        return self._loop.time()
+
     @property
     def last_received_at(self) -> float:
         """The loop's time when the peer was last heard from."""
@@ -130,7 +135,7 @@ class Connection(asyncio.Protocol):
         After ``RequestTimedOut`` or ``ConnectionLost`` the peer may or may not have carried it out.
         """
         deadline = self._loop.time() + timeout_s
-        if self.closed or not self._writable.is_set():
+        if self.close_reason is not None or not self._writable.is_set():
             try:
                 async with asyncio.timeout_at(deadline):
                     await self.drained()
@@ -168,10 +173,10 @@ class Connection(asyncio.Protocol):
         return self._send(command, None)
 
     def _send(self, command: RemotingCommand, opaque: int | None) -> bool:
-        if self.closed:
+        if self.close_reason is not None:
             return False
         self._write(encode(command, opaque, frame_length_max=self._limits.frame_length_max))
-        return not self.closed
+        return self.close_reason is None
 
     def send_frame(self, frame: bytes) -> bool:
         """Send a finished frame. False if the connection is closed."""
@@ -317,8 +322,29 @@ class Connection(asyncio.Protocol):
             self.ready.set_result(None)
 
     def _pump(self) -> None:
-        """Serve complete frames as long as the bounds allow."""
+        """Serve complete frames as long as the bounds allow, and send what they bring about."""
         self._pump_scheduled = False
+        flushes_here, self._will_flush = not self._will_flush, True
+        somebody_wakes = False
+        try:
+            somebody_wakes = self._take_frames()
+        finally:
+            if flushes_here and somebody_wakes:
+                # Whoever got an answer runs next and may ask again: we come right behind them, not a turn later.
+                self._loop.call_soon(self._flush)
+            elif flushes_here:
+                self._flush()
+        if not self.closed:
+            if self._decoder.buffered == 0 or self._commands is not None:
+                self._incomplete_since = None  # frames waiting for us are not the peer's fault
+            elif self._incomplete_since is None:
+                self._expect_the_rest()
+            self._account()
+            self._update_reading()
+
+    def _take_frames(self) -> bool:
+        """Serves requests and settles answers. True when an answer was among them."""
+        answered = False
         may_serve = self._may_serve()
         for _ in range(self._limits.requests_per_turn_max):
             if self._commands is None or not may_serve or self.close_reason is not None:
@@ -327,24 +353,20 @@ class Connection(asyncio.Protocol):
                 command = next(self._commands, None)
             except WireError as error:
                 self._refuse(error)
-                return
+                break
             if command is None:
                 self._commands = None
                 break
+            self._incomplete_since = None  # the frame after this one has a time of its own
             if command.flag & RESPONSE_FLAG:
                 self._settle(command)
+                answered = True
             else:
                 self._serve(command)
                 may_serve = self._may_serve()
         else:
             self._schedule_pump()
-        if not self.closed:
-            if self._decoder.buffered == 0 or self._commands is not None:
-                self._incomplete_since = None  # frames waiting for us are not the peer's fault
-            elif self._incomplete_since is None:
-                self._expect_the_rest()
-            self._account()
-            self._update_reading()
+        return answered
 
     def _schedule_pump(self) -> None:
         if self._commands is not None and not self._pump_scheduled and not self.closed:
@@ -447,7 +469,8 @@ class Connection(asyncio.Protocol):
         than most answers."""
         if self._transport is None:
             return
-        if not self._outgoing:
+        if not self._will_flush:
+            self._will_flush = True
             self._loop.call_soon(self._flush)
         self._outgoing.append(data)
         self._outgoing_bytes += len(data)
@@ -455,6 +478,7 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def _flush(self) -> None:
+        self._will_flush = False
         if self._transport is None or not self._outgoing:
             return
         data = self._outgoing[0] if len(self._outgoing) == 1 else b"".join(self._outgoing)
