@@ -304,7 +304,7 @@ static void write_by_turns(void)
             EXPECT(put(each, RMQ_TEXT("T"), 0, (size_t)(10 * i)) == RMQ_PUT_OK);
             EXPECT(put(turns, RMQ_TEXT("T"), 0, (size_t)(10 * i)) == RMQ_PUT_OK);
         }
-        EXPECT(rmq_write_appended(turns) == RMQ_OK && disks[1].writes <= before + 3); /* two and a file when it rolls */
+        EXPECT(rmq_write_appended(turns) == RMQ_OK && disks[1].writes <= before + 4); /* more than one only when it rolls */
         EXPECT(rmq_dispatch(each, 100, NULL, NULL) == RMQ_OK && rmq_dispatch(turns, 100, NULL, NULL) == RMQ_OK);
     }
     (void)put(turns, RMQ_TEXT("T"), 0, 10);
