@@ -58,7 +58,7 @@ def build(mistake: int, folder: Path) -> Path:
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise MissingTool("a C compiler", "Install gcc or clang.")
-    options = ["-std=c11", "-O1", "-fPIC", "-g", f"-I{SOURCES}", f"-I{sysconfig.get_path('include')}"]
+    options = ["-std=c11", "-O0", "-fPIC", f"-I{SOURCES}", f"-I{sysconfig.get_path('include')}"]
     objects = []
     for source in sorted(SOURCES.glob("*/*.c")):
         is_changed = source.parent.name == ("plane" if mistake >= FIRST_OF_PLANE else "store") and mistake > 0

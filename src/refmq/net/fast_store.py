@@ -176,6 +176,7 @@ class FastStore:
             "is_slave": self._is_slave,
             "cut_damage": config.on_damage is OnDamage.CUT,
             "delays_ms": DelayLevels.parse(config.delay_levels).delays_ms,
+            "log_tail_bytes": 0,
             "tail_bytes": self._tail_bytes,
             "hash_seed": self.hash_seed,
         }

@@ -157,6 +157,7 @@ static const struct {
     SWITCH(dispatch_unflushed),
     SWITCH(ignore_flush_failure),
     SWITCH(keep_clock_steps),
+    NUMBER(log_tail_bytes),
     NUMBER(tail_bytes),
     NUMBER(hash_seed),
 };

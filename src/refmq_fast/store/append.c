@@ -342,3 +342,11 @@ rmq_status rmq_append(rmq_store *store, const rmq_append_plan *plan, rmq_put_sta
     *put = RMQ_PUT_OK;
     return trace_append(store, plan);
 }
+
+rmq_status rmq_write_appended(rmq_store *store)
+{
+    const rmq_status status = rmq_files_write_tail(&store->log.files);
+
+    store->has_failed |= status == RMQ_DISK_FULL || status == RMQ_DISK_FAILED;
+    return status;
+}

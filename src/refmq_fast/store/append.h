@@ -50,4 +50,10 @@ rmq_status rmq_plan_batch(rmq_store *store, const rmq_message *batch, int64_t no
  * `failed` is RMQ_DISK_FAILED or RMQ_DISK_FULL if the disk was the reason. */
 rmq_status rmq_append(rmq_store *store, const rmq_append_plan *plan, rmq_put_status *put, rmq_status *failed);
 
+/* Hands the records to the file that were appended since the last time, in one write: a turn's worth, with
+ * `log_tail_bytes`. Nothing of them may be dispatched, served, replicated or acknowledged before. If that is impossible
+ * the store has failed, because their places were promised; a log file has its blocks from the beginning, so a full disk
+ * is no reason. */
+rmq_status rmq_write_appended(rmq_store *store);
+
 #endif

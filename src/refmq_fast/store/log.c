@@ -25,18 +25,33 @@ bool rmq_log_has_room(const rmq_log *log, int64_t length)
 
 /* --- append ------------------------------------------------------------------------------------------------------ */
 
+/* Writes the blank record that ends the last file; the log ends behind it. */
+static rmq_status write_blank(rmq_files *files)
+{
+    const int64_t before = files->wrote;
+    uint8_t blank[RMQ_BLANK_HEADER_BYTES];
+    rmq_status status;
+
+    rmq_encode_blank(rmq_files_room(files), blank);
+    RMQ_TRY(rmq_files_append(files, blank, sizeof blank));
+    status = rmq_files_write_tail(files);
+    if (status != RMQ_OK) {
+        files->tail_bytes = 0;
+        files->wrote = before;
+    }
+    return status;
+}
+
 rmq_status rmq_log_roll_file(rmq_log *log)
 {
     rmq_files *files = &log->files;
 
+    RMQ_TRY(rmq_files_write_tail(files));
     /* In this order: a blank without a next file is taken for the end of the log, and the log would end twice. */
     RMQ_TRY(rmq_files_prepare(files, rmq_files_limit(files)));
     if (rmq_files_room(files) > 0) {
-        uint8_t blank[RMQ_BLANK_HEADER_BYTES];
-
         if (RMQ_IS_RIGHT(RMQ_MISTAKE_NO_BLANK)) {
-            rmq_encode_blank(rmq_files_room(files), blank);
-            RMQ_TRY(rmq_files_append(files, blank, sizeof blank));
+            RMQ_TRY(write_blank(files));
         }
         files->wrote = rmq_files_limit(files);
     }

@@ -48,7 +48,7 @@ rmq_status rmq_store_new(const rmq_store_config *config, const rmq_disk *disk, r
     store->log.flush_page_bytes = config->flush_page_bytes;
     rmq_index_init(&store->index, &store->disk, &store->names, config->index_slots, config->index_entries);
     status = rmq_files_init(&store->log.files, &store->disk, &store->names, RMQ_LOG_DIRECTORY, config->log_file_bytes,
-                            true, config->piece_bytes, 0);
+                            true, config->piece_bytes, (size_t)config->log_tail_bytes);
     store->piece = malloc((size_t)config->piece_bytes);
     if (status != RMQ_OK || store->piece == NULL) {
         rmq_store_free(store);

@@ -65,6 +65,7 @@ typedef struct {
     bool dispatch_unflushed;
     bool ignore_flush_failure;
     bool keep_clock_steps;
+    int64_t log_tail_bytes; /* of records, in memory until rmq_write_appended; 0: every append is a write */
     int64_t tail_bytes;  /* of a queue, in memory before they are written; 0: every unit is a write, as in the reference */
     uint64_t hash_seed;  /* any number; better one that nobody can guess */
 } rmq_store_config;
