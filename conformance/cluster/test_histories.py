@@ -16,19 +16,20 @@ from conformance.cluster import generate
 from conformance.cluster import history as h
 from conformance.cluster.replay import explain, replay
 from conformance.cluster.runner import run_history
+from conformance.engines import BUILT_ENGINES
 
 ROOT = Path(__file__).parent.parent.parent
 FAILURES = ROOT / "build" / "conformance"
 """Where a failing history is saved. Hypothesis runs the shrunken one last, so its line is the last one printed."""
 
 
-def live(history: h.History) -> None:
+def live(history: h.History, engine: str = "reference") -> None:
     """Runs a history; a broken promise prints the history, the time line of every node and the line that replays it."""
-    run = run_history(history)
+    run = run_history(history, engine)
     if run.violations:
         path = save("cluster", history.to_json(), run.violations, FAILURES)
         print(explain(history, run))
-        raise Broken(run.violations, replay_line(path))
+        raise Broken(run.violations, f"{replay_line(path)} --engine {engine}")
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -37,15 +38,17 @@ def test_no_history_breaks_a_promise(history: h.History) -> None:
     live(history)
 
 
+@pytest.mark.parametrize("engine", BUILT_ENGINES)
 @pytest.mark.parametrize("seed", range(20))
-def test_no_seed_breaks_a_promise(seed: int) -> None:
-    live(generate.history(seed, 40))
+def test_no_seed_breaks_a_promise(seed: int, engine: str) -> None:
+    live(generate.history(seed, 40), engine)
 
 
+@pytest.mark.parametrize("engine", BUILT_ENGINES)
 @pytest.mark.parametrize("seed", range(5))
-def test_nothing_in_a_cluster_reaches_for_the_real_world(seed: int) -> None:
+def test_nothing_in_a_cluster_reaches_for_the_real_world(seed: int, engine: str) -> None:
     """The strict fence looks at every C function that is called."""
-    assert run_history(generate.history(seed, 20), strict=True).violations == []
+    assert run_history(generate.history(seed, 20), engine, strict=True).violations == []
 
 
 @given(generate.histories())

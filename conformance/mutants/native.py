@@ -1,7 +1,7 @@
 """Mistakes in the C store and the C plane: builds with one each, and what the histories say about it.
 
-They stand in src/refmq_fast/{store,plane}/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n` makes wrong. A
-build is an extension of its own, which only the process of its trial loads.
+They stand in src/refmq_fast/{store,plane}/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n` makes
+wrong. A build is an extension of its own, which only the process of its trial loads.
 """
 
 from __future__ import annotations

@@ -3,23 +3,29 @@
     python -m conformance.mutants.native_trial LIBRARY --kind store --seconds 30
 
 prints one JSON line: the first promise that was broken and after how many histories, and after how many the effects or
-answers were not those of the reference (0: they were, in all that were tried).
+answers were not those of the reference (0: they were, in all that were tried). Of a plane the last is 1 if its tests
+beside the reference fail.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import io
 import json
 import sys
 import time
 from collections.abc import Iterator
 from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import pytest
 
 STEPS = 60
 CLUSTER_STEPS = 70
+PLANE_TESTS: Final = "tests/net/test_fast_plane.py"
 ENGINES = ("fast-tails", "fast")
 
 
@@ -54,7 +60,8 @@ def trial(seconds: float) -> dict[str, Any]:
 
 
 def cluster_trial(seconds: float) -> dict[str, Any]:
-    """Histories of clusters on the fast engine, until one breaks a promise or the time is over."""
+    """Histories of clusters on the fast engine, until one breaks a promise or the time is over; and the random requests
+    that are sent to both planes."""
     from conformance.cluster import generate
     from conformance.cluster.runner import run_history
 
@@ -64,7 +71,11 @@ def cluster_trial(seconds: float) -> dict[str, Any]:
         violations = run_history(generate.history(tried, CLUSTER_STEPS), "fast").violations
         tried += 1
         by = str(violations[0]) if violations else ""
-    return {"by": by, "tried": tried, "differs_after": 0}
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = pytest.main(
+            [PLANE_TESTS, "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=ci", "--assert=plain"]
+        )
+    return {"by": by, "tried": tried, "differs_after": int(code == pytest.ExitCode.TESTS_FAILED)}
 
 
 def _histories() -> Iterator[Any]:

@@ -1,5 +1,5 @@
-"""Mistakes in the C store are found, and a store without one is not accused. `python -m conformance.mutants native`
-tries all of them; here are two that the first histories find."""
+"""Mistakes in the C store and the C plane are found, and without one nobody is accused. `python -m conformance.mutants
+native` tries all of them; here are three that the first histories find."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import refmq_fast
-from conformance.mutants.native import HEADER, SOURCES, NativeMistake, build, native_line, native_mistakes, try_native
+from conformance.mutants.native import HEADERS, SOURCES, NativeMistake, build, native_line, native_mistakes, try_native
 
 pytestmark = [
     pytest.mark.skipif(not refmq_fast.AVAILABLE, reason=f"extension is off: {refmq_fast.REASON}"),
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.extension,
 ]
 
-QUICK = ("index_one_key", "lose_tail")
+QUICK = ("index_one_key", "lose_tail", "ack_before_flush")
 SECONDS = 60.0
 
 
@@ -29,23 +29,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_mistake_has_a_place_in_the_sources() -> None:
     mistakes = native_mistakes()
-    assert [mistake.number for mistake in mistakes] == list(range(1, len(mistakes) + 1))
-    assert len(mistakes) >= 10
-    text = "".join(path.read_text() for path in SOURCES.glob("store/*.c"))
+    assert [mistake.kind for mistake in mistakes].count("store") >= 10
+    assert [mistake.kind for mistake in mistakes].count("cluster") >= 10
+    assert len({mistake.number for mistake in mistakes}) == len(mistakes)
+    text = "".join(path.read_text() for folder in ("store", "plane") for path in SOURCES.glob(f"{folder}/*.c"))
     assert [one.name for one in mistakes if f"RMQ_IS_RIGHT(RMQ_MISTAKE_{one.name.upper()})" not in text] == []
-    assert f"#define RMQ_MISTAKES {len(mistakes) + 1}\n" in HEADER.read_text()
+    assert all("#define RMQ_MISTAKE_" in header.read_text() for header in HEADERS)
 
 
 @pytest.mark.parametrize("name", QUICK)
 def test_a_mistake_is_found(name: str, folder: Path) -> None:
     (mistake,) = [one for one in native_mistakes() if one.name == name]
-    answer = try_native(build(mistake.number, folder), SECONDS)
+    answer = try_native(build(mistake.number, folder), SECONDS, mistake.kind)
     print(native_line(mistake, answer))
     assert answer["by"], f"{name} survives {answer['tried']} histories"
 
 
-def test_a_store_without_a_mistake_is_not_accused(folder: Path) -> None:
-    answer = try_native(build(0, folder), 3.0)
+@pytest.mark.parametrize("kind", ["store", "cluster"])
+def test_nobody_without_a_mistake_is_accused(kind: str, folder: Path) -> None:
+    answer = try_native(build(0, folder), 3.0, kind)
     assert answer["by"] == ""
     assert answer["differs_after"] == 0
     assert "SURVIVES" in native_line(NativeMistake("none", 0, "nothing"), answer)

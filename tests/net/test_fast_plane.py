@@ -19,6 +19,7 @@ from refmq.model.step import EventFields
 from refmq.net.fast_plane import HOT, FastPlane
 from refmq.net.fast_store import FastStore
 from refmq.plane import PlaneState, PlaneStep, Snapshot
+from refmq.plane.effects import Reply
 from refmq.plane.engine import Answer
 from refmq.plane.inputs import Arrived, Closed, Commit, Durable, FlushFailed, Frame, Input, Install, Tick
 from refmq.plane.offsets import commit_offset
@@ -92,7 +93,7 @@ class FrontRunner(Runner):
         outcome = PlaneStep(self.state, run_again(self.state.snapshot, self.store, frame, self.now))
         for effect in outcome.effects:
             self.done.append(effect)
-            if hasattr(effect, "command"):
+            if isinstance(effect, Reply):
                 self.replies.setdefault(frame.number, []).append(effect.command)
             else:
                 self.perform(effect)
@@ -230,7 +231,7 @@ def tables_of(config: BrokerConfig | None, store_config: StoreConfig) -> Snapsho
     return replace(made, consumers=HashTrieMap({"consumers": Group(MessageModel.CLUSTERING, subscriptions)}))
 
 
-# --- what C serves -------------------------------------------------------------------------------------------------------
+# --- what C serves ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -366,7 +367,7 @@ def test_a_one_way_send_is_stored_and_not_answered() -> None:
         pair.check()
 
 
-# --- random requests -----------------------------------------------------------------------------------------------------
+# --- random requests --------------------------------------------------------------------------------------------------
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x01\x02"), max_size=8)
 PROPERTIES = st.dictionaries(

@@ -92,3 +92,4 @@ def _say(address: str, node: BrokerNode) -> None:
     click.echo(f'  Java    producer.setNamesrvAddr("{address}");')
     click.echo(f'  Go      producer.WithNameServer(primitive.NamesrvAddr{{"{address}"}})')
     click.echo(f'  Python  refmq.Producer("{address}", group="group")')
+    click.echo(f"  engine: {node.engine.name}")

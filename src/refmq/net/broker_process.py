@@ -121,6 +121,7 @@ async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
             for note in node.recovery.notes if node.recovery is not None else ():
                 warn(note)
             say(f"The broker[{config.broker_name}, {config.address}] boot success. serializeType=JSON{at}")
+            say(f"engine: {node.engine.name}")
             await wait_for_end(stop, node)
     finally:
         disk.close()
