@@ -58,6 +58,7 @@ static rmq_store_config config_of(int64_t tail_bytes)
         .delay_levels = 2,
         .delays_ms = {1000, 5000},
         .tail_bytes = tail_bytes,
+        .index_pages = tail_bytes / 60,
         .hash_seed = 42,
     };
 

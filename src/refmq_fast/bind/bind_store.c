@@ -154,6 +154,7 @@ static const struct {
     SWITCH(keep_clock_steps),
     NUMBER(log_tail_bytes),
     NUMBER(tail_bytes),
+    NUMBER(index_pages),
     NUMBER(hash_seed),
 };
 
