@@ -313,7 +313,7 @@ rmq_status rmq_index_flush_next(rmq_index_flush *job, rmq_status performed, rmq_
         if (!job->files[job->at]->is_dirty || job->files[job->at]->is_gone) {
             continue;
         }
-        performed = rmq_pages_write_back(&job->files[job->at]->pages);
+        performed = RMQ_IS_RIGHT(RMQ_MISTAKE_KEEP_PAGES) ? rmq_pages_write_back(&job->files[job->at]->pages) : RMQ_OK;
         if (performed == RMQ_OK) {
             rmq_index_file *file = job->files[job->at];
             if (rmq_index_file_is_full(file)) {
