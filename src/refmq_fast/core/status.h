@@ -13,7 +13,10 @@ typedef enum {
     RMQ_DISK_FULL,   /* no room; nothing was changed */
     RMQ_DISK_FAILED, /* an operation on the disk failed */
     RMQ_DIED,        /* what performs the operations died in one, and nothing may go on */
-    RMQ_FAILED       /* an earlier flush or write of this store failed */
+    RMQ_FAILED,      /* an earlier flush or write of this store failed */
+    RMQ_MORE,        /* of what came over a connection, not all bytes are there yet */
+    RMQ_NOT_MINE,    /* damaged, or legal and rare: the reference looks at it and finds the words */
+    RMQ_NO_ROOM      /* the caller's buffer is too small */
 } rmq_status;
 
 /* Passes every other status than RMQ_OK on to the caller. */
