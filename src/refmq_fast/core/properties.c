@@ -9,11 +9,6 @@
 #define NAME_VALUE_SEPARATOR 1
 #define PROPERTY_SEPARATOR 2
 
-bool rmq_text_equals(rmq_text a, rmq_text b)
-{
-    return a.size == b.size && (a.size == 0 || memcmp(a.at, b.at, a.size) == 0);
-}
-
 bool rmq_next_property(rmq_text properties, size_t *at, rmq_text *name, rmq_text *value)
 {
     while (*at < properties.size) {

@@ -11,16 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "text.h"
+
 #define RMQ_PROPERTIES_BYTES_MAX 32767
-
-/* A piece of somebody else's bytes. */
-typedef struct {
-    const uint8_t *at;
-    size_t size;
-} rmq_text;
-
-/* A text that is written down in the source. */
-#define RMQ_TEXT(literal) ((rmq_text){(const uint8_t *)(literal), sizeof(literal) - 1})
 
 /* What dispatching needs of a message. `at` is null for a property that is not there. */
 typedef struct {
@@ -29,8 +22,6 @@ typedef struct {
     rmq_text unique_key;
     rmq_text delay;
 } rmq_known_properties;
-
-bool rmq_text_equals(rmq_text a, rmq_text b);
 
 /* The next piece from `*at` on with its name and value; false at the end. Pieces that are dropped are passed over. */
 bool rmq_next_property(rmq_text properties, size_t *at, rmq_text *name, rmq_text *value);
