@@ -17,4 +17,4 @@ def refuses(setting: Setting) -> str | None:
 
 
 def open_store(disk: Disk, setting: Setting, emit: Emit | None = None) -> MessageStore:
-    return FastStore(disk, config_of(setting), emit=emit, tail_bytes=0)
+    return FastStore(disk, config_of(setting), emit=emit, tail_bytes=0, index_pages=0)

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from conformance.base import REGRESSIONS, Violation, save
+from conformance.engines import store_engine
 from conformance.store import generate
 from conformance.store.history import History
 from conformance.store.runner import run_history
@@ -21,12 +22,16 @@ def run_campaign(
     """Runs histories until the time is over or one breaks a promise; returns the saved file of that one."""
     begin = time.monotonic()
     shown = begin
-    seed, lives = first_seed, 0
+    seed, lives, refused = first_seed, 0, 0
     while (now := time.monotonic()) < begin + minutes * 60:
         if now - shown >= PROGRESS_EVERY_S:
             shown = now
             _say(f"{seed - first_seed} histories, {lives} observations, {now - begin:.0f} s, nothing broken")
         history = generate.history(seed, steps)
+        if store_engine(engine).refuses(history.setting) is not None:
+            refused += 1
+            seed += 1
+            continue
         violations, observations = run_history(history, engine)
         lives += len(observations)
         if violations:
@@ -34,6 +39,8 @@ def run_campaign(
             return _shrunk_and_saved(history, violations, engine, folder)
         seed += 1
     _say(f"{seed - first_seed} histories, {lives} observations, {time.monotonic() - begin:.0f} s, nothing broken")
+    if refused:
+        _say(f"{refused} of them were passed over: they need what {engine} does not have")
     return None
 
 

@@ -143,12 +143,14 @@ def expired_queue_files(durable: Mapping[str, bytes], log_min: int, flushed_to: 
 
 
 def expired_index_files(contents: Mapping[str, bytes], log_min: int) -> Iterator[str]:
-    """Index files whose records are all gone, but for the one with which the index ended at the checkpoint."""
+    """Index files whose records are all gone, but for the one with which the index ended at the checkpoint. A file
+    whose header is not written yet says nothing: an engine may keep it in memory until the index is flushed."""
     covered_to = queues_to(contents, 2**62)
     for path, following in pairwise(sorted(path for path in contents if path.startswith("index/"))):
         end, used = int.from_bytes(contents[path][24:32], "big"), int.from_bytes(contents[path][36:40], "big")
         begin = int.from_bytes(contents[following][16:24], "big")
-        if used <= 1 or end >= log_min or begin >= covered_to:
+        following_used = int.from_bytes(contents[following][36:40], "big")
+        if used <= 1 or following_used <= 1 or end >= log_min or begin >= covered_to:
             break
         yield path
 

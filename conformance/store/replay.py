@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from conformance.base import Violation
+from conformance.engines import store_engine
 from conformance.oracles.store_events import Readout, Recovered
 from conformance.store.history import History
 from conformance.store.runner import run_history
+from refmq.errors import UsageError
 
 
 def replay(history: dict[str, Any], *, engine: str, verbose: bool) -> list[Violation]:
     """Runs it; with `verbose` prints the steps and what was observed."""
     value = History.from_json(history)
+    refusal = store_engine(engine).refuses(value.setting)
+    if refusal is not None:
+        raise UsageError(f"the history cannot be replayed on {engine}: {refusal}")
     violations, observations = run_history(value, engine)
     if verbose:
         print(value)

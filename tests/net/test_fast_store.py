@@ -3,7 +3,10 @@ and what happens to a job that nobody takes to its end. Histories (conformance/s
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ from refmq.errors import DiskFailed, FlushFailed, StoreInUse, UsageError
 from refmq.filter.message_filter import MessageFilter
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.net.fast_store import FastStore, refusal_of
+from refmq.net.files import RealDisk
 from refmq.protocol.record import BatchedMessage, encode_batch, string_hash
 from refmq.sim.disk import Fault, SimulatedDisk
 from refmq.store import (
@@ -373,3 +377,39 @@ def test_a_queue_may_go_while_it_is_flushed() -> None:
     finish(maintain, meanwhile)
     assert store.get_message("T", 0, QueueOffset(0), 1).status in (GetStatus.FOUND, GetStatus.OFFSET_TOO_SMALL)
     assert files.is_alive
+
+
+@pytest.mark.parametrize("engines", [(FastStore, ReferenceStore), (ReferenceStore, FastStore)])
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_store_on_a_real_disk_is_opened_by_the_other_engine(
+    engines: tuple[type[FastStore], type[ReferenceStore]], is_clean: bool, tmp_path: Path
+) -> None:
+    """Without a stop the newest units and entries of the C store are in memory only, and are built again."""
+    first, second = engines
+    (tmp_path / "first").mkdir()
+
+    async def write() -> list[bytes]:
+        store: MessageStore = first(RealDisk(tmp_path / "first"), CONFIG)
+        await store.start(NOW)
+        put(store, *[message(bytes([number]) * 200, queue_id=number % 3) for number in range(60)])
+        assert len(store.dispatch(100)) == 60
+        await store.flush()
+        records = [r for queue in range(3) for r in store.get_message("T", queue, QueueOffset(0), 32).records]
+        if is_clean:
+            await store.stop(NOW)
+        shutil.copytree(tmp_path / "first", tmp_path / "second")  # what a process leaves that dies here
+        if not is_clean:
+            await store.stop(NOW)
+        return records
+
+    async def read() -> tuple[list[bytes], int]:
+        store: MessageStore = second(RealDisk(tmp_path / "second"), CONFIG)
+        report = await store.start(NOW)
+        assert report.was_clean == is_clean
+        records = [r for queue in range(3) for r in store.get_message("T", queue, QueueOffset(0), 32).records]
+        found = store.query_by_key("T", "k", 64, TimestampMs(0), LATER)
+        await store.stop(NOW)
+        return records, len(found.records)
+
+    written = asyncio.run(write())
+    assert asyncio.run(read()) == (written, 60)

@@ -58,6 +58,7 @@ static rmq_store_config config_of(int64_t tail_bytes)
         .delay_levels = 2,
         .delays_ms = {1000, 5000},
         .tail_bytes = tail_bytes,
+        .index_pages = tail_bytes / 60,
         .hash_seed = 42,
     };
 
@@ -84,9 +85,9 @@ static rmq_store *open_store(memory_disk *disk, int64_t tail_bytes)
     return open_with(disk, tail_bytes, 0);
 }
 
-static rmq_message message_of(rmq_text topic, int64_t queue_id, size_t body_size, uint8_t *body)
+static rmq_message_to_store message_of(rmq_text topic, int64_t queue_id, size_t body_size, uint8_t *body)
 {
-    rmq_message message = {
+    rmq_message_to_store message = {
         .topic = topic,
         .queue_id = queue_id,
         .body = {body, body_size},
@@ -103,7 +104,7 @@ static rmq_message message_of(rmq_text topic, int64_t queue_id, size_t body_size
 static rmq_put_status put(rmq_store *store, rmq_text topic, int64_t queue_id, size_t body_size)
 {
     uint8_t *body = malloc(body_size + 1);
-    const rmq_message message = message_of(topic, queue_id, body_size, body);
+    const rmq_message_to_store message = message_of(topic, queue_id, body_size, body);
     rmq_append_plan plan;
     rmq_put_status status;
     rmq_status failed;

@@ -46,6 +46,10 @@ TAIL_BYTES_DEFAULT: Final = 640
 """How much of a queue is kept in memory before it is written: 32 units. A start builds again what a dead process had
 not written, because it believes queues up to the checkpoint only."""
 
+INDEX_PAGES_DEFAULT: Final = 8192
+"""How many pages of 4 KiB of an index file are kept in memory, as far as they were changed, until the index is flushed.
+All slots of a file of Java's size are 4883 pages."""
+
 DELAY_LEVELS_MAX: Final = 64
 _BOUNDARIES: Final = {Boundary.LOWER: 0, Boundary.UPPER: 1, Boundary.NEAREST: 2}
 
@@ -72,6 +76,7 @@ class FastStore:
         emit: Emit | None = None,
         filters: Filters | None = None,
         tail_bytes: int = TAIL_BYTES_DEFAULT,
+        index_pages: int = INDEX_PAGES_DEFAULT,
         hash_seed: int = 0,
     ) -> None:
         """`emit` gets one event for every step taken. `filters` are not used: there are no extension files. `hash_seed`
@@ -80,11 +85,12 @@ class FastStore:
         refusal = refusal_of(self.config)
         if refusal is not None:
             raise UsageError(refusal)
-        if tail_bytes < 0:
-            raise UsageError(f"a tail of {tail_bytes} bytes is none")
+        if tail_bytes < 0 or index_pages < 0:
+            raise UsageError(f"a tail of {tail_bytes} bytes and {index_pages} pages of an index cannot be in memory")
         self._disk = disk
         self._emit = emit
         self._tail_bytes = tail_bytes
+        self._index_pages = index_pages
         self.hash_seed = hash_seed
         self._native: refmq_fast.Store | None = None
         self._lock: DiskLock | None = None
@@ -178,6 +184,7 @@ class FastStore:
             "delays_ms": DelayLevels.parse(config.delay_levels).delays_ms,
             "log_tail_bytes": 0,
             "tail_bytes": self._tail_bytes,
+            "index_pages": self._index_pages,
             "hash_seed": self.hash_seed,
         }
 

@@ -49,6 +49,9 @@ int rmq_store_outcome(StoreObject *self, rmq_status status)
     case RMQ_UNFIT:
         PyErr_SetString(PyExc_OverflowError, "a number does not fit its field");
         return -1;
+    case RMQ_MORE:
+    case RMQ_NOT_MINE:
+    case RMQ_NO_ROOM: /* of connections: no store says so */
     case RMQ_DISK_FULL:
     case RMQ_DISK_FAILED:
     case RMQ_DIED:
@@ -159,6 +162,7 @@ static const struct {
     SWITCH(keep_clock_steps),
     NUMBER(log_tail_bytes),
     NUMBER(tail_bytes),
+    NUMBER(index_pages),
     NUMBER(hash_seed),
 };
 

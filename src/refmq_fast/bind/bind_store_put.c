@@ -24,7 +24,7 @@ static int host_of(const char *ip, Py_ssize_t size, long long port, rmq_host *ho
 }
 
 /* Reads the fourteen fields of a message and the time. The message points into the arguments. */
-static int read_message(PyObject *arguments, rmq_message *message, int64_t *now_ms)
+static int read_message(PyObject *arguments, rmq_message_to_store *message, int64_t *now_ms)
 {
     const char *topic, *body, *properties, *born_ip, *store_ip;
     Py_ssize_t topic_size, body_size, properties_size, born_size, store_size;
@@ -35,7 +35,7 @@ static int read_message(PyObject *arguments, rmq_message *message, int64_t *now_
                           &store_size, &store_port, &flag, &sys_flag, &reconsume, &prepared, &delay_level, &now)) {
         return -1;
     }
-    *message = (rmq_message){
+    *message = (rmq_message_to_store){
         .topic = {(const uint8_t *)topic, (size_t)topic_size},
         .queue_id = queue_id,
         .body = {(const uint8_t *)body, (size_t)body_size},
@@ -113,7 +113,7 @@ static PyObject *plan_value(StoreObject *self, rmq_status status, rmq_put_status
 static PyObject *store_plan(PyObject *given, PyObject *arguments, bool is_batch)
 {
     StoreObject *self = (StoreObject *)given;
-    rmq_message message;
+    rmq_message_to_store message;
     rmq_append_plan plan;
     rmq_put_status put;
     int64_t now_ms;

@@ -42,25 +42,31 @@ static bool has_lost_page(const uint8_t *data, size_t start, size_t stop, int64_
     return false;
 }
 
+/* Zeros that nobody wrote. */
+static rmq_status zeros(rmq_damage *damage, const char *field, int64_t position, const char *found)
+{
+    return rmq_damaged(damage, field, position, rmq_damage_text("bytes as they were written"),
+                       rmq_damage_text("%s", found));
+}
+
 static rmq_status refuse_zeros(const uint8_t *data, size_t at, int64_t position, int64_t in_file,
                                const rmq_record_parts *parts, int64_t page_bytes, rmq_damage *damage)
 {
     const size_t last_text_end = parts->end > parts->properties_at ? parts->end : parts->topic_end;
     const int64_t start = in_file - (int64_t)at;
-    const rmq_damage_value expected = rmq_damage_text("bytes as they were written");
 
     if (data[last_text_end - 1] == 0) {
-        return rmq_damaged(damage, "properties", position, expected, rmq_damage_text("zeros at the end"));
+        return zeros(damage, "properties", position, "zeros at the end");
     }
     if (page_bytes < RMQ_HEADER_BYTES_MAX && has_lost_page(data, at, parts->body_at, start, page_bytes, true)) {
-        return rmq_damaged(damage, "header", position, expected, rmq_damage_text("a lost page of zeros"));
+        return zeros(damage, "header", position, "a lost page of zeros");
     }
     if ((start + (int64_t)parts->body_end) / page_bytes == (start + (int64_t)parts->end - 1) / page_bytes) {
         return RMQ_OK; /* within one page, texts that were lost would have been lost to the end */
     }
     if (has_lost_page(data, parts->topic_at, parts->topic_end, start, page_bytes, false) ||
         has_lost_page(data, parts->properties_at, parts->end, start, page_bytes, false)) {
-        return rmq_damaged(damage, "properties", position, expected, rmq_damage_text("a lost page of zeros"));
+        return zeros(damage, "properties", position, "a lost page of zeros");
     }
     return RMQ_OK;
 }

@@ -6,7 +6,6 @@
 
 #include "../core/batch.h"
 #include "../core/scan.h"
-#include "../core/utf8.h"
 #include "delay.h"
 #include "mistakes.h"
 
@@ -14,7 +13,7 @@
 
 /* What a plan is made of. */
 typedef struct {
-    const rmq_message *sent;
+    const rmq_message_to_store *sent;
     rmq_text topic;
     int64_t queue_id;
     int64_t sys_flag;
@@ -27,7 +26,7 @@ typedef struct {
 static bool is_legal_topic(rmq_text topic)
 {
     return topic.size <= RMQ_TOPIC_BYTES_MAX && rmq_is_storable_topic(topic) &&
-           rmq_utf8_valid_to(topic.at, topic.size) == topic.size;
+           rmq_text_is_utf8(topic);
 }
 
 static bool fits_a_file(const rmq_store *store, int64_t size)
@@ -88,7 +87,7 @@ static rmq_status begin_plan(rmq_store *store, making *made, int64_t size, size_
 static rmq_status add_record(rmq_store *store, making *made, int64_t flag, rmq_text body, rmq_text properties,
                              rmq_append_plan *plan)
 {
-    const rmq_message *sent = made->sent;
+    const rmq_message_to_store *sent = made->sent;
     const int64_t content = (int64_t)(body.size + made->topic.size + properties.size);
     const rmq_record_header header = {
         .size_bytes = rmq_record_bytes(made->sys_flag, content),
@@ -153,7 +152,7 @@ static rmq_status refusal_of(rmq_status status, rmq_put_status *put)
     return status == RMQ_UNFIT ? RMQ_OK : status;
 }
 
-rmq_status rmq_plan_message(rmq_store *store, const rmq_message *message, int64_t now_ms, rmq_append_plan *plan,
+rmq_status rmq_plan_message(rmq_store *store, const rmq_message_to_store *message, int64_t now_ms, rmq_append_plan *plan,
                             rmq_put_status *put)
 {
     const int64_t transaction = message->sys_flag & RMQ_SYS_FLAG_TRANSACTION;
@@ -196,7 +195,7 @@ rmq_status rmq_plan_message(rmq_store *store, const rmq_message *message, int64_
  * RMQ_DAMAGED for bytes that are not messages, RMQ_UNFIT for properties that are too long together. */
 static rmq_status measure_batch(const rmq_store *store, const making *made, size_t *count, int64_t *size)
 {
-    const rmq_message *batch = made->sent;
+    const rmq_message_to_store *batch = made->sent;
     bool is_too_long = false;
     size_t at = 0;
 
@@ -230,7 +229,7 @@ static rmq_status add_batched(rmq_store *store, making *made, const rmq_batched 
     return add_record(store, made, message->flag, message->body, properties, plan);
 }
 
-rmq_status rmq_plan_batch(rmq_store *store, const rmq_message *batch, int64_t now_ms, rmq_append_plan *plan,
+rmq_status rmq_plan_batch(rmq_store *store, const rmq_message_to_store *batch, int64_t now_ms, rmq_append_plan *plan,
                           rmq_put_status *put)
 {
     making made = {.sent = batch, .topic = batch->topic, .queue_id = batch->queue_id};

@@ -23,7 +23,7 @@ typedef struct {
     int64_t reconsume_times;
     int64_t prepared_transaction_offset;
     int64_t delay_level;
-} rmq_message;
+} rmq_message_to_store;
 
 /* What will be written where. Good for the state it was made from: perform it at once or forget it. */
 typedef struct {
@@ -41,9 +41,9 @@ typedef struct {
 
 /* How a message, or all messages of a batch, would be stored: RMQ_PUT_OK in `put` and a plan, or why they cannot be. Data
  * and places are in memory of the store, until the next plan. Writes nothing. */
-rmq_status rmq_plan_message(rmq_store *store, const rmq_message *message, int64_t now_ms, rmq_append_plan *plan,
+rmq_status rmq_plan_message(rmq_store *store, const rmq_message_to_store *message, int64_t now_ms, rmq_append_plan *plan,
                             rmq_put_status *put);
-rmq_status rmq_plan_batch(rmq_store *store, const rmq_message *batch, int64_t now_ms, rmq_append_plan *plan,
+rmq_status rmq_plan_batch(rmq_store *store, const rmq_message_to_store *batch, int64_t now_ms, rmq_append_plan *plan,
                           rmq_put_status *put);
 
 /* Performs a plan that was made just now. RMQ_OK and RMQ_PUT_OK in `put`; with any other `put` nothing was appended.

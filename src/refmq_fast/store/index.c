@@ -14,19 +14,22 @@
 #define NAMED_MS_MAX 253402300799999 /* the end of the year 9999 */
 #define DAY_MS 86400000
 
-void rmq_index_init(rmq_index *index, const rmq_disk *disk, rmq_names *names, int64_t slots, int64_t entries)
+void rmq_index_init(rmq_index *index, const rmq_disk *disk, rmq_names *names, int64_t slots, int64_t entries,
+                    size_t pages_max)
 {
     memset(index, 0, sizeof *index);
     index->disk = disk;
     index->names = names;
     index->slots = slots;
     index->entries = entries;
+    index->pages_max = pages_max;
 }
 
 /* Gives up a file; a job that still flushes it frees it later. */
 static void let_go(rmq_index_file *file)
 {
-    file->disk->close(file->disk->context, file->file);
+    file->pages.disk->close(file->pages.disk->context, file->pages.file);
+    rmq_pages_drop(&file->pages);
     file->is_gone = true;
     if (file->holders == 0) {
         free(file);
@@ -88,8 +91,10 @@ static rmq_status add(rmq_index *index, int64_t name, rmq_file file, rmq_index_f
         return RMQ_NO_MEMORY;
     }
     made->name = name;
-    made->disk = index->disk;
-    made->file = file;
+    made->pages.disk = index->disk;
+    made->pages.file = file;
+    made->pages.file_bytes = rmq_index_file_bytes(index->slots, index->entries);
+    made->pages.count_max = index->pages_max;
     made->slots = index->slots;
     made->entries = index->entries;
     status = rmq_index_file_load(made);
@@ -308,9 +313,16 @@ rmq_status rmq_index_flush_next(rmq_index_flush *job, rmq_status performed, rmq_
         if (!job->files[job->at]->is_dirty || job->files[job->at]->is_gone) {
             continue;
         }
-        job->files[job->at]->is_dirty = false; /* before the wait: an entry that comes meanwhile makes it dirty again */
-        *operation = (rmq_operation){.kind = RMQ_FLUSH_FILE, .file = job->files[job->at]->file, .end = RMQ_TO_THE_END};
-        RMQ_PERFORM;
+        performed = RMQ_IS_RIGHT(RMQ_MISTAKE_KEEP_PAGES) ? rmq_pages_write_back(&job->files[job->at]->pages) : RMQ_OK;
+        if (performed == RMQ_OK) {
+            rmq_index_file *file = job->files[job->at];
+            if (rmq_index_file_is_full(file)) {
+                rmq_pages_drop(&file->pages); /* it changes no more */
+            }
+            file->is_dirty = false; /* before the wait: an entry that comes meanwhile makes it dirty again */
+            *operation = (rmq_operation){.kind = RMQ_FLUSH_FILE, .file = file->pages.file, .end = RMQ_TO_THE_END};
+            RMQ_PERFORM;
+        }
         if (performed != RMQ_OK) {
             job->files[job->at]->is_dirty = true;
             release_files(job);

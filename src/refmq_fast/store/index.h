@@ -2,6 +2,7 @@
 #ifndef RMQ_STORE_INDEX_H
 #define RMQ_STORE_INDEX_H
 
+#include "files.h"
 #include "index_file.h"
 
 #define RMQ_INDEX_DIRECTORY "index"
@@ -18,6 +19,7 @@ typedef struct {
     rmq_names *names;
     int64_t slots;
     int64_t entries;
+    size_t pages_max;       /* of a file in memory; 0: none */
     rmq_index_file **files; /* oldest first */
     size_t count;
     size_t capacity;
@@ -26,7 +28,8 @@ typedef struct {
     size_t half_keys;      /* ... and how many of its keys are in */
 } rmq_index;
 
-void rmq_index_init(rmq_index *index, const rmq_disk *disk, rmq_names *names, int64_t slots, int64_t entries);
+void rmq_index_init(rmq_index *index, const rmq_disk *disk, rmq_names *names, int64_t slots, int64_t entries,
+                    size_t pages_max);
 void rmq_index_free(rmq_index *index);
 
 /* Adds a file that is there already, after those that were added. */

@@ -5,15 +5,15 @@
 
 #include "../core/bytes.h"
 
-static rmq_status read_at(const rmq_index_file *file, int64_t position, uint8_t *to, size_t length)
+static rmq_status read_at(rmq_index_file *file, int64_t position, uint8_t *to, size_t length)
 {
-    return file->disk->read(file->disk->context, file->file, position, to, length);
+    return rmq_pages_read(&file->pages, position, to, length);
 }
 
 static rmq_status write_at(rmq_index_file *file, int64_t position, const uint8_t *from, size_t length)
 {
     file->is_dirty = true;
-    return file->disk->write(file->disk->context, file->file, position, from, length);
+    return rmq_pages_write(&file->pages, position, from, length);
 }
 
 static int64_t entry_at(const rmq_index_file *file, int32_t number)
@@ -26,7 +26,7 @@ static int64_t slot_at(const rmq_index_file *file, int32_t key_hash)
     return RMQ_INDEX_HEADER_BYTES + RMQ_INDEX_SLOT_BYTES * (key_hash % file->slots);
 }
 
-static rmq_status slot_of(const rmq_index_file *file, int32_t key_hash, int32_t *slot)
+static rmq_status slot_of(rmq_index_file *file, int32_t key_hash, int32_t *slot)
 {
     uint8_t bytes[RMQ_INDEX_SLOT_BYTES];
 

@@ -3,7 +3,7 @@
 #ifndef RMQ_STORE_INDEX_FILE_H
 #define RMQ_STORE_INDEX_FILE_H
 
-#include "files.h"
+#include "pages.h"
 
 #define RMQ_INDEX_HEADER_BYTES 40
 #define RMQ_INDEX_SLOT_BYTES 4
@@ -13,8 +13,7 @@
 /* The header is kept in memory; rmq_index_file_write_header writes it, once for every message. */
 typedef struct {
     int64_t name; /* as a number of 17 digits */
-    const rmq_disk *disk;
-    rmq_file file;
+    rmq_pages pages; /* its file, and what of it is in memory */
     int64_t slots;
     int64_t entries;
     int64_t begin_ms;

@@ -17,6 +17,7 @@
 #define RMQ_MISTAKE_KEEP_OFFSETS 12      /* a deleted topic goes on with its old queue offsets */
 #define RMQ_MISTAKE_PREPARED_QUEUED 13   /* a prepared message takes a queue offset */
 #define RMQ_MISTAKE_LOSE_TAIL 14         /* a roll of a queue file forgets the tail in memory */
+#define RMQ_MISTAKE_KEEP_PAGES 15        /* the index is flushed without what is in memory */
 
 #ifndef RMQ_MISTAKE
 #define RMQ_MISTAKE 0

@@ -46,7 +46,8 @@ rmq_status rmq_store_new(const rmq_store_config *config, const rmq_disk *disk, r
     store->names.table.seed = config->hash_seed;
     store->queues.seed = config->hash_seed;
     store->log.flush_page_bytes = config->flush_page_bytes;
-    rmq_index_init(&store->index, &store->disk, &store->names, config->index_slots, config->index_entries);
+    rmq_index_init(&store->index, &store->disk, &store->names, config->index_slots, config->index_entries,
+                   (size_t)config->index_pages);
     status = rmq_files_init(&store->log.files, &store->disk, &store->names, RMQ_LOG_DIRECTORY, config->log_file_bytes,
                             true, config->piece_bytes, (size_t)config->log_tail_bytes);
     store->piece = malloc((size_t)config->piece_bytes);

@@ -66,8 +66,9 @@ typedef struct {
     bool ignore_flush_failure;
     bool keep_clock_steps;
     int64_t log_tail_bytes; /* of records, in memory until rmq_write_appended; 0: every append is a write */
-    int64_t tail_bytes;  /* of a queue, in memory before they are written; 0: every unit is a write, as in the reference */
-    uint64_t hash_seed;  /* any number; better one that nobody can guess */
+    int64_t tail_bytes;     /* of a queue, in memory before they are written; 0: every unit is a write */
+    int64_t index_pages;    /* of an index file, in memory before they are written; 0: every field is a write */
+    uint64_t hash_seed;     /* any number; better one that nobody can guess */
 } rmq_store_config;
 
 /* Java's PutMessageStatus, as PutStatus in refmq/store/values.py. */
