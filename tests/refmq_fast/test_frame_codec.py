@@ -301,6 +301,20 @@ def test_every_two_bytes_in_a_binary_text_are_read_as_the_reference_reads_them()
         assert agree(data) == (by_reference(data) is not None)
 
 
+@pytest.mark.parametrize(("key", "value"), [(b"k", b""), (b"", b"v"), (b"", b"")])
+def test_what_is_empty_is_nothing_in_a_binary_header(key: bytes, value: bytes) -> None:
+    pairs = ((b"a", b"1"), (key, value))
+    for chosen in (pairs, pairs[1:]):
+        entries = b"".join(
+            len(name).to_bytes(2, "big") + name + len(text).to_bytes(4, "big") + text for name, text in chosen
+        )
+        data = binary_frame(bytes(17) + len(entries).to_bytes(4, "big") + entries)
+        assert agree(data)
+        found = by_codec(data)
+        assert found is not None
+        assert found.command.ext_fields == ({"a": "1"} if len(chosen) == 2 else {})
+
+
 @pytest.mark.parametrize(("length", "taken"), [(0x7FFF, True), (0x8000, False), (0xFFFF, False)])
 def test_the_length_of_a_key_in_a_binary_header_has_a_sign(length: int, taken: bool) -> None:
     entry = length.to_bytes(2, "big") + b"k" * length + b"\x00\x00\x00\x01v"
