@@ -13,7 +13,15 @@ if os.environ.get("REFMQ_PURE") == "1":
     REASON = "REFMQ_PURE=1 is set"
 else:
     try:
-        from refmq_fast._native import FrameCodec, MessageReader, TracePage, crc32, crc32_is_accelerated, crc32_portable
+        from refmq_fast._native import (
+            FrameCodec,
+            Maker,
+            MessageReader,
+            TracePage,
+            crc32,
+            crc32_is_accelerated,
+            crc32_portable,
+        )
     except ModuleNotFoundError:
         REASON = "it was not built when refmq was installed (no C compiler, or the build failed)"
     except ImportError as error:
@@ -26,6 +34,7 @@ __all__ = [
     "AVAILABLE",
     "REASON",
     "FrameCodec",
+    "Maker",
     "MessageReader",
     "TracePage",
     "crc32",

@@ -148,6 +148,17 @@ def test_the_rest_is_left_to_the_reference(record: Record) -> None:
     assert [values_of(each) for each in read] == [values_of(each) for each in by_reference(one + other + one)]
 
 
+def test_the_length_of_a_topic_has_a_sign() -> None:
+    topic = "t" * 200
+    record = bytearray(encode_record(PLAIN._replace(body=b"", topic="", properties=b""))[:-3])
+    record += bytes((len(topic),)) + topic.encode() + bytes(2)
+    record[:4] = len(record).to_bytes(4, "big")
+    assert READER is not None
+    assert READER.read(bytes(record), 0, QUEUE, topic, QUEUE.queue_id, SETTLER) == ([], 0)
+    with pytest.raises(WireError, match="topic length"):
+        by_reference(bytes(record))
+
+
 def test_a_name_of_the_applications_own_is_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
     retry = PLAIN._replace(topic=names.retry_topic("g"), properties=b"RETRY_TOPIC\x01Orders")
     queue = MessageQueue(retry.topic, "b", 3)

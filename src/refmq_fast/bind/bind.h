@@ -18,5 +18,6 @@ int rmq_bind_crc32(PyObject *module);
 int rmq_bind_trace(PyObject *module);
 int rmq_bind_frame(PyObject *module);
 int rmq_bind_messages(PyObject *module);
+int rmq_bind_maker(PyObject *module);
 
 #endif
