@@ -128,6 +128,15 @@ def test_changed_bytes_have_the_same_outcome_with_and_without_c(changes: list[tu
     assert both[0] == both[1]
 
 
+def test_each_bit_that_is_flipped_has_the_same_outcome_with_and_without_c() -> None:
+    data = encode_record(PLAIN._replace(body=b"a body that is long enough for the bytes of two hosts"))
+    for bit in range(len(data) * 8):
+        raw = bytearray(data)
+        raw[bit // 8] ^= 1 << bit % 8
+        read = outcome(lambda given: list(read_messages(given, QUEUE, settler=SETTLER)), bytes(raw))
+        assert read == outcome(by_reference, bytes(raw)), bit
+
+
 BODY, COMPRESSED = compress(b"x" * 100, 0)
 LEFT = {
     "a compressed body": PLAIN._replace(body=BODY, sys_flag=COMPRESSED),
