@@ -353,8 +353,8 @@ SEEDED_CLUSTER: Final = (
         "",
         "The rest of a read behind a whole frame is served only with the next read.",
         "refmq.net.connection",
-        "        else:\n            self._schedule_pump()\n        if not self.closed:",
-        "        if not self.closed:",
+        "        else:\n            self._schedule_pump()\n        return answered",
+        "        return answered",
     ),
     # --- what only a scene shows --------------------------------------------------------------------------------
     Seeded(

@@ -16,6 +16,7 @@ else:
         from refmq_fast._native import (
             FrameCodec,
             Job,
+            Maker,
             MessageReader,
             Plane,
             Store,
@@ -37,6 +38,7 @@ __all__ = [
     "REASON",
     "FrameCodec",
     "Job",
+    "Maker",
     "MessageReader",
     "Plane",
     "Store",

@@ -48,6 +48,14 @@ class FrameCodec(Generic[CommandT]):
         """The frame of ``command`` under this request id, or its own if that is ``None``. ``None`` when it has no such
         frame, or the reference has to write it."""
 
+MadeT = TypeVar("MadeT")
+
+class Maker(Generic[MadeT]):
+    """Called with a value for each of these slots, it makes an instance of ``kind`` without calling ``__init__``."""
+
+    def __new__(cls, kind: type[MadeT], names: tuple[str, ...], /) -> Self: ...
+    def __call__(self, *values: object) -> MadeT: ...
+
 MessageT = TypeVar("MessageT")
 
 class MessageReader(Generic[MessageT]):

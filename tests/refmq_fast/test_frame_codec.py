@@ -246,6 +246,9 @@ def test_the_subset_has(header: bytes) -> None:
         b'{"remark":"\\ude00"}',
         b'{"remark":"\\ud83d\\u0041"}',
         b'{"remark":"\\ud83d\\ud83d"}',
+        b'{"remark":"\\ud83d\\udbff"}',
+        b'{"remark":"\\ud83d\\ue000"}',
+        b'{"remark":"\\ud83d\\uffff"}',
         b'{"remark":"\\x41"}',
         b'{"remark":"\x01"}',
         b'{"remark":"\xff"}',
@@ -267,6 +270,13 @@ def test_all_else_is_left_to_the_reference(header: bytes) -> None:
     assert not agree(json_frame(header))
 
 
+def test_a_name_that_occurs_twice_is_left_whatever_it_is() -> None:
+    for name in (*map(chr, range(0x21, 0x7F)), *(f"key{number}" for number in range(100)), ""):
+        written = json.dumps(name)
+        header = f'{{"extFields":{{"first":1,{written}:"1","between":"x",{written}:"2"}}}}'
+        assert not agree(json_frame(header.encode())), name
+
+
 def test_every_escape_of_one_unit_is_read_as_the_reference_reads_it() -> None:
     taken = sum(agree(json_frame(b'{"remark":"\\u%04x"}' % unit)) for unit in range(0x1_0000))
     assert taken == 0x1_0000 - 0x800
@@ -284,11 +294,41 @@ def test_bytes_inside_a_string_are_read_as_the_reference_reads_them(data: bytes)
 
 
 def test_every_two_bytes_in_a_binary_text_are_read_as_the_reference_reads_them() -> None:
-    for first, second in itertools.product(range(0xC0, 0x100), range(0x70, 0xD0)):
-        value = bytes((0x41, first, second, 0x80, 0x80))
+    for first, second, more in itertools.product(range(0xC0, 0x100), range(0x70, 0xD0), range(3)):
+        value = bytes((0x41, first, second)) + b"\x80" * more
         entry = b"\x00\x01k" + len(value).to_bytes(4, "big") + value
         data = binary_frame(bytes(17) + len(entry).to_bytes(4, "big") + entry)
         assert agree(data) == (by_reference(data) is not None)
+
+
+@pytest.mark.parametrize(("key", "value"), [(b"k", b""), (b"", b"v"), (b"", b"")])
+def test_what_is_empty_is_nothing_in_a_binary_header(key: bytes, value: bytes) -> None:
+    pairs = ((b"a", b"1"), (key, value))
+    for chosen in (pairs, pairs[1:]):
+        entries = b"".join(
+            len(name).to_bytes(2, "big") + name + len(text).to_bytes(4, "big") + text for name, text in chosen
+        )
+        data = binary_frame(bytes(17) + len(entries).to_bytes(4, "big") + entries)
+        assert agree(data)
+        found = by_codec(data)
+        assert found is not None
+        assert found.command.ext_fields == ({"a": "1"} if len(chosen) == 2 else {})
+
+
+@pytest.mark.parametrize(("length", "taken"), [(0x7FFF, True), (0x8000, False), (0xFFFF, False)])
+def test_the_length_of_a_key_in_a_binary_header_has_a_sign(length: int, taken: bool) -> None:
+    entry = length.to_bytes(2, "big") + b"k" * length + b"\x00\x00\x00\x01v"
+    data = binary_frame(bytes(17) + len(entry).to_bytes(4, "big") + entry)
+    assert agree(data) == taken == (by_reference(data) is not None)
+
+
+@pytest.mark.parametrize("length", [-1, 2, 0x7FFFFFFF, -(2**31)])
+def test_lengths_that_lie_are_refused_in_a_binary_header(length: int) -> None:
+    four = length.to_bytes(4, "big", signed=True)
+    value = b"\x00\x01k" + four + b"v"
+    assert not agree(binary_frame(bytes(17) + len(value).to_bytes(4, "big") + value))
+    assert not agree(binary_frame(bytes(17) + four + b"\x00\x01k\x00\x00\x00\x01v"))
+    assert not agree(binary_frame(bytes(13) + four + b"r" + bytes(4)))
 
 
 def test_of_a_key_that_occurs_twice_in_a_binary_header_the_last_value_counts() -> None:

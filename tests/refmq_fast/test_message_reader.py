@@ -128,6 +128,15 @@ def test_changed_bytes_have_the_same_outcome_with_and_without_c(changes: list[tu
     assert both[0] == both[1]
 
 
+def test_each_bit_that_is_flipped_has_the_same_outcome_with_and_without_c() -> None:
+    data = encode_record(PLAIN._replace(body=b"a body that is long enough for the bytes of two hosts"))
+    for bit in range(len(data) * 8):
+        raw = bytearray(data)
+        raw[bit // 8] ^= 1 << bit % 8
+        read = outcome(lambda given: list(read_messages(given, QUEUE, settler=SETTLER)), bytes(raw))
+        assert read == outcome(by_reference, bytes(raw)), bit
+
+
 BODY, COMPRESSED = compress(b"x" * 100, 0)
 LEFT = {
     "a compressed body": PLAIN._replace(body=BODY, sys_flag=COMPRESSED),
@@ -146,6 +155,17 @@ def test_the_rest_is_left_to_the_reference(record: Record) -> None:
     assert (len(found), end) == (1, len(one))
     read = list(read_messages(one + other + one, QUEUE, settler=SETTLER))
     assert [values_of(each) for each in read] == [values_of(each) for each in by_reference(one + other + one)]
+
+
+def test_the_length_of_a_topic_has_a_sign() -> None:
+    topic = "t" * 200
+    record = bytearray(encode_record(PLAIN._replace(body=b"", topic="", properties=b""))[:-3])
+    record += bytes((len(topic),)) + topic.encode() + bytes(2)
+    record[:4] = len(record).to_bytes(4, "big")
+    assert READER is not None
+    assert READER.read(bytes(record), 0, QUEUE, topic, QUEUE.queue_id, SETTLER) == ([], 0)
+    with pytest.raises(WireError, match="topic length"):
+        by_reference(bytes(record))
 
 
 def test_a_name_of_the_applications_own_is_left_to_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:

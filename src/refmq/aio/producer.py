@@ -44,6 +44,7 @@ from refmq.errors import (
 )
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Answer, Connection
+from refmq.net.making import new_message
 from refmq.protocol import names
 from refmq.protocol.bodies.heartbeat import HeartbeatData, ProducerData
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -251,7 +252,8 @@ class Producer:
         if isinstance(topic, Message):
             message = topic
         else:
-            message = Message(topic, body, tag, tuple(keys), dict(properties) if properties else {}, delay_level)
+            own = dict(properties) if properties else {}
+            message = new_message(topic, body, tag, tuple(keys), own, delay_level, 0, True)
         self._instance.check_usable()
         return checked_message(message, body_bytes_max=self._sender.settings.body_bytes_max)
 

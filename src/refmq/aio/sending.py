@@ -21,6 +21,7 @@ from refmq.errors import (
     UsageError,
 )
 from refmq.model.ids import MessageQueue
+from refmq.net.making import new_command, new_result
 from refmq.protocol import names
 from refmq.protocol.bodies.route import TopicRouteData
 from refmq.protocol.codes import PRODUCER_RETRIES, ResponseCode
@@ -189,12 +190,12 @@ class Sender:
         for hook in self._before:
             hook(Attempt(plan, queue, address))
         began_ms = instance.now_ms()
-        command = send_request(self.settings, plan, queue, began_ms)
+        command = send_request(self.settings, plan, queue, began_ms, new=new_command)
         result: SendResult | None = None
         problem: Exception | None = None
         try:
             answer = await instance.ask_further(address, command, left_s)
-            result = sent(answer, plan, queue, self.settings.namespace)
+            result = sent(answer, plan, queue, self.settings.namespace, new=new_result)
             if result is None:
                 raise broker_error(address, command.code, answer)
             return result

@@ -276,11 +276,7 @@ def pull_messages(
 
 def consume_start_enabled(member: Member, queue: MessageQueue, offset: int, now_ms: int) -> bool:
     held = member.held.get(queue)
-    return held is not None and _may_start(member, queue, held, offset, now_ms)
-
-
-def _may_start(member: Member, queue: MessageQueue, held: ProcessQueue, offset: int, now_ms: int) -> bool:
-    if held.dropped or member.left or offset not in held.cached or offset in held.running:
+    if held is None or held.dropped or member.left or offset not in held.cached or offset in held.running:
         return False
     if not member.orderly:
         return True
@@ -288,12 +284,11 @@ def _may_start(member: Member, queue: MessageQueue, held: ProcessQueue, offset: 
 
 
 def consume_start(member: Member, queue: MessageQueue, offset: int, now_ms: int, message: int = 0) -> MemberStep:
-    # Enabled: `consume_start_enabled`, with the queue looked up once; every message comes this way.
-    held = member.held.get(queue)
-    if held is None or not _may_start(member, queue, held, offset, now_ms):
+    # Enabled
+    if not consume_start_enabled(member, queue, offset, now_ms):
         return Step(member)
     # Next
-    after = _holding(member, queue, start(held, offset))
+    after = _holding(member, queue, start(member.held[queue], offset))
     return Step(after, (), _event(member, "ConsumeStart", queue, offset, message))
 
 
@@ -304,12 +299,11 @@ def consume_finish_enabled(member: Member, queue: MessageQueue, offset: int) -> 
 
 def consume_finish(member: Member, queue: MessageQueue, offset: int, *, success: bool, message: int = 0) -> MemberStep:
     """Success is also: handed to the retry topic or to the dead letters."""
-    # Enabled: `consume_finish_enabled`, with the queue looked up once.
-    held = member.held.get(queue)
-    if held is None or offset not in held.running:
+    # Enabled
+    if not consume_finish_enabled(member, queue, offset):
         return Step(member)
     # Next
-    after = _holding(member, queue, finish(held, offset, success=success))
+    after = _holding(member, queue, finish(member.held[queue], offset, success=success))
     return Step(after, (), _event(member, "ConsumeFinish", queue, offset, message, 0 if success else 1))
 
 

@@ -17,8 +17,8 @@ def wall_ms() -> TimestampMs:
 def wall_clock(loop: asyncio.AbstractEventLoop) -> Callable[[], TimestampMs]:
     """What `wall_ms` reads on this loop. For those who ask for every message."""
     own_clock: Callable[[], TimestampMs] | None = getattr(loop, "wall_ms", None)
-    return own_clock if own_clock is not None else _system_ms
+    return own_clock if own_clock is not None else _real_wall_ms
 
 
-def _system_ms() -> TimestampMs:
+def _real_wall_ms() -> TimestampMs:
     return TimestampMs(time.time_ns() // 1_000_000)

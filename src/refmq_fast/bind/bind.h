@@ -22,5 +22,6 @@ int rmq_bind_plane(PyObject *module); /* after the store */
 int rmq_bind_trace(PyObject *module);
 int rmq_bind_frame(PyObject *module);
 int rmq_bind_messages(PyObject *module);
+int rmq_bind_maker(PyObject *module);
 
 #endif

@@ -7,7 +7,7 @@ static int exec_module(PyObject *module)
         rmq_bind_job(module) < 0 || rmq_bind_store(module) < 0 || rmq_bind_plane(module) < 0) {
         return -1;
     }
-    return rmq_bind_frame(module) < 0 || rmq_bind_messages(module) < 0 ? -1 : 0;
+    return rmq_bind_frame(module) < 0 || rmq_bind_messages(module) < 0 || rmq_bind_maker(module) < 0 ? -1 : 0;
 }
 
 static PyModuleDef_Slot module_slots[] = {
