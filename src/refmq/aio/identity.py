@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import socket
@@ -32,9 +33,15 @@ def local_address() -> str:
             return "127.0.0.1"
 
 
+def process_id() -> int:
+    """The number of this process, from the running loop if it has its own (the simulated one does)."""
+    own = getattr(asyncio._get_running_loop(), "process_id", None)
+    return own() if own is not None else os.getpid()
+
+
 def new_instance_name(now_ns: int | None = None) -> str:
     """A name that no other client has: process, time, and a counter. In containers the process is 1 everywhere."""
-    return f"{os.getpid()}#{time.time_ns() if now_ns is None else now_ns}.{next(_instances)}"
+    return f"{process_id()}#{time.time_ns() if now_ns is None else now_ns}.{next(_instances)}"
 
 
 def client_id(address: str, instance: str, unit: str = "", *, stream: bool = False) -> str:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
-from refmq.aio.identity import MessageIds, client_id, local_address, new_instance_name
+from refmq.aio.identity import MessageIds, client_id, local_address, new_instance_name, process_id
 from refmq.client.answers import broker_error
 from refmq.client.route import all_addresses, default_route, masters, parse_name_servers
 from refmq.errors import (
@@ -139,7 +139,7 @@ class Instance:
             raise ClosedError(f"This {self.what} was opened before; make a new one.")
         self.opened = True
         self._loop = asyncio.get_running_loop()
-        self._pid = _process_id()
+        self._pid = process_id()
         options = self._options
         self.address = options.get("client_ip") or local_address()
         name = options.get("instance_name") or ("DEFAULT" if self._stable_name else new_instance_name())
@@ -177,7 +177,7 @@ class Instance:
             raise ClosedError(f"This {self.what} is not open yet: use `async with`, which opens and closes it.")
         if self.closed:
             raise ClosedError(f"This {self.what} is closed.")
-        if _process_id() != self._pid:
+        if process_id() != self._pid:
             raise ForkedError(f"This {self.what} was opened in process {self._pid}: open one in each process.")
         try:
             here = asyncio.get_running_loop()
@@ -409,10 +409,6 @@ class Instance:
 
     def next_id(self) -> str:
         return self.ids.next(self.now_ms())
-
-
-def _process_id() -> int:
-    return os.getpid()
 
 
 def _file_name(client_id: str) -> str:
