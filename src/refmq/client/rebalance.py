@@ -169,7 +169,7 @@ def _holding(member: Member, queue: MessageQueue, held: ProcessQueue) -> Member:
 
 
 def _event(member: Member, action: str, queue: MessageQueue, a: int = 0, b: int = 0, c: int = 0) -> Event:
-    return Event(action, member.actor, queue.topic, queue.queue_id, a=a, b=b, c=c)
+    return Event(action, member.actor, f"{queue.topic}@{queue.broker}", queue.queue_id, a=a, b=b, c=c)
 
 
 # ViewRefresh, RouteRefresh ------------------------------------------------------------------------------------------
