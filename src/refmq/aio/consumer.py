@@ -385,9 +385,7 @@ class Consumer:
             return None
         queue, offset = place
         message = self._messages[place]
-        step = rebalance.consume_start(
-            self._member.state, queue, offset, self._member.clock_ms(), self._member.fingerprint(message)
-        )
+        step = rebalance.consume_start(self._member.state, queue, offset, self._member.clock_ms(), message.fingerprint)
         assert step.event is not None, "what is chosen can be started"
         self._member.take_now(step)
         self._started_ms[place] = self._member.instance.now_ms()
@@ -446,9 +444,7 @@ class Consumer:
         done = verdict.success or await self._give_back(message, verdict)
         if not rebalance.consume_finish_enabled(self._member.state, queue, offset):
             return  # the queue went while the message was given back
-        step = rebalance.consume_finish(
-            self._member.state, queue, offset, success=done, message=self._member.fingerprint(message)
-        )
+        step = rebalance.consume_finish(self._member.state, queue, offset, success=done, message=message.fingerprint)
         self._member.take_now(step)
         if done:
             self._messages.pop(place, None)

@@ -34,7 +34,6 @@ from refmq.client.route import all_addresses, master_of, reader_of, subscribe_qu
 from refmq.client.start_offset import Ask, StartAt, beginning, from_where
 from refmq.client.subscription import Sql, subscription, wants
 from refmq.errors import BrokerError, ConnectFailed, NetworkError, RefmqError, SubscriptionNotLatest, UsageError
-from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Answer, Connection
 from refmq.protocol import names
@@ -251,12 +250,6 @@ class GroupMember:
         self.state = step.state
         if step.event is not None:
             self.instance.recorder.record(step.event)
-
-    def fingerprint(self, message: ReceivedMessage) -> int:
-        """The name of a message in a trace; 0 when nothing is recorded."""
-        if isinstance(self.instance.recorder, NoRecorder):
-            return 0
-        return message_fingerprint(message.properties.get(names.UNIQ_KEY, "").encode(), message.body)
 
     async def _write(self, queue: MessageQueue, offset: int, *, sure: bool) -> None:
         try:
@@ -535,9 +528,15 @@ class GroupMember:
     def decoded(self, queue: MessageQueue, answer: RemotingCommand, data: SubscriptionData) -> list[ReceivedMessage]:
         """The messages of an answer that are wanted."""
         found = []
+        recorded = not isinstance(self.instance.recorder, NoRecorder)
         for record in decode_records(answer.body):
             message = received_message(
-                record, queue.broker, namespace=self.namespace, group=self.group, settler=self._settler
+                record,
+                queue.broker,
+                namespace=self.namespace,
+                group=self.group,
+                settler=self._settler,
+                recorded=recorded,
             )
             if queue.topic == self.retry_topic or wants(data, message):
                 found.append(message)

@@ -227,8 +227,7 @@ class PullConsumer:
         found: list[ReceivedMessage] = []
         while self._ready and len(found) < count:
             queue, message = self._ready.popleft()
-            fingerprint = self._member.fingerprint(message)
-            step = rebalance.consume_start(self._member.state, queue, message.queue_offset, 0, fingerprint)
+            step = rebalance.consume_start(self._member.state, queue, message.queue_offset, 0, message.fingerprint)
             if step.event is not None:
                 self._member.take_now(step)
                 self._polled.append((queue, message.queue_offset))

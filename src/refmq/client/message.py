@@ -15,6 +15,7 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Protocol
 
 from refmq.errors import InvalidMessage, InvalidName
+from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import HostAddress, MessageQueue
 from refmq.protocol import names
 from refmq.protocol.compression import decompress
@@ -183,6 +184,8 @@ class ReceivedMessage:
     prepared_transaction_offset: int = 0
     offset_msg_id: str = ""
     stored_bytes: int = 0
+    fingerprint: int = field(default=0, repr=False, compare=False)
+    """The name of the message in traces, where brokers name it by the body as it is stored; 0 when none is recorded."""
     settler: Settler | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -275,11 +278,18 @@ def host_text(host: HostAddress) -> str:
 
 
 def received_message(
-    record: Record, broker: str, *, namespace: str | None = None, group: str = "", settler: Settler | None = None
+    record: Record,
+    broker: str,
+    *,
+    namespace: str | None = None,
+    group: str = "",
+    settler: Settler | None = None,
+    recorded: bool = False,
 ) -> ReceivedMessage:
     """The message that a record holds, decompressed, under the names that the application knows.
 
-    A message of the group's retry topic shows the topic that it was first sent to.
+    A message of the group's retry topic shows the topic that it was first sent to. What is ``recorded`` in a trace has
+    a fingerprint.
     """
     properties = decode_properties(record.properties)
     topic = record.topic
@@ -304,5 +314,6 @@ def received_message(
         prepared_transaction_offset=record.prepared_transaction_offset,
         offset_msg_id=offset_id,
         stored_bytes=len(record.body),
+        fingerprint=(message_fingerprint(properties.get(names.UNIQ_KEY, "").encode(), record.body) if recorded else 0),
         settler=settler,
     )
