@@ -32,6 +32,8 @@ QUIET_S: Final = 16.0
 """Longer than the wait of a message for its next attempt: 10 s with a broker, 5 s with a consumer."""
 SETTLE_MAX_S: Final = 900.0
 PROBE_S: Final = 4.0
+CHANGE_S: Final = 6.0
+"""A change of members that nothing disturbs is over: told in milliseconds, locks asked for again every 0.5 s."""
 STORY_LIMIT_S: Final = 4 * 3600.0
 CHECK_INTERVAL_MS: Final = 3_600_000
 """There are no transactions, so nobody needs to look for them."""
@@ -98,9 +100,10 @@ class Story:
             self.world.note("history", str(step))
             await self._take(step)
             await asyncio.sleep(STEP_S)
-        await self._settle()
-        await self._probe()
-        await self._part()
+        if await self._settle():
+            await self._probe()
+            await self._change()
+            await self._part()
 
     async def _begin_calmly(self, steps: tuple[h.Step, ...]) -> tuple[h.Step, ...]:
         """Nothing will disturb this group: from when it has formed it has to be prompt, and consume everything once."""
@@ -192,8 +195,8 @@ class Story:
 
     # --- the end ----------------------------------------------------------------------------------------------
 
-    async def _settle(self) -> None:
-        """Everything is repaired, and whatever was begun comes to its end."""
+    async def _settle(self) -> bool:
+        """Everything is repaired, and whatever was begun comes to its end. False if it does not end."""
         self.world.note("history", "settle")
         self.world.network.end_faults()
         for broker in self.cluster.brokers:
@@ -218,9 +221,10 @@ class Story:
         await asyncio.sleep(SETTLE_S)
         while self.common.listening or loop.time() - self.common.last_heard_s < QUIET_S:
             if loop.time() - begin > SETTLE_MAX_S:
-                return  # messages come and come: the oracles will say why
+                return False  # messages come and come: the oracles will say why
             await asyncio.sleep(QUIET_S / 2)
         self.world.record_fault("world", "Settled")
+        return True
 
     def _end_half_open(self) -> None:
         """Breaks connections that one side only believes in: it was cut off, or the other side lost its power."""
@@ -238,6 +242,23 @@ class Story:
                 self._begin_producing(h.Produce(broker, queue, 2))
         await asyncio.sleep(PROBE_S)
         await asyncio.gather(*self.operations)
+
+    async def _change(self) -> None:
+        """Undisturbed, somebody joins and somebody leaves: brokers tell the others, so it is a matter of seconds."""
+        self.world.note("history", "change")
+        for node in self.members:
+            if not node.is_up:
+                node.start()
+                await self._changed()
+                break
+        if len(self.members) > 1:
+            await next(node for node in self.members if node.is_up).stop()
+            await self._changed()
+
+    async def _changed(self) -> None:
+        await asyncio.sleep(CHANGE_S)
+        self.world.record_fault("world", "Settled")
+        await self._probe()
 
     async def _part(self) -> None:
         """Everybody leaves, one after the other."""

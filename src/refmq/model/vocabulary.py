@@ -489,6 +489,7 @@ ANOMALIES: Final = (
     Invariant("NodeCoherent", "The steps of a node follow from each other."),
     Invariant("EveryMessageConsumed", "In the end every message that a group wants is consumed, or a dead letter."),
     Invariant("LeaveCommits", "Members that leave in good order have committed what they consumed."),
+    Invariant("CommittedInTime", "What was consumed is committed after a few seconds."),
     Invariant("OnlyHoldersAct", "A member pulls, hands out and commits only queues that it has."),
     Invariant("ListenedIsWanted", "A listener gets messages that its group wants, from where they are stored."),
     Invariant("DeadAfterRetries", "A dead letter has failed once more than there are retries."),

@@ -39,9 +39,7 @@ class Group(Paper):
         return self
 
     def store(self, message: int, topic: str) -> Group:
-        physical, offset = self._store(topic, "b", 0, message)
-        self.add("b", "AppendMessage", subject=topic, queue_id=0, a=physical, b=offset, c=message, d=100)
-        self.add("b", "DispatchMessage", subject=topic, queue_id=0, a=physical, b=offset, d=100)
+        self._store(topic, "b", 0, message)
         return self
 
     def client(self, action: str, member: int = 1, *, topic: str = "t", a: int = 0, b: int = 0, c: int = 0) -> Group:
@@ -118,7 +116,7 @@ def handed_over(*, begins_at: int = 1, overlaps: bool = False, paused: bool = Fa
     return paper.lines
 
 
-def failed(*failures: int, dead: bool = True, told: int = 1) -> Lines:
+def failed(*, dead: bool = True, told: int = 1) -> Lines:
     """A message fails, comes again and is a dead letter after its second failure."""
     paper = Group().subscribe().produce(11).acquire(0).client("PullMessages", a=0, b=1)
     paper.consume(0, 11, outcome=FAIL).store(11, "SCHEDULE_TOPIC_XXXX").commits(1)
@@ -183,6 +181,7 @@ GROUP_BAD: dict[str, dict[str, Lines]] = {
     },
     "EveryMessageConsumed": {
         "a message that no listener saw": dropped(CALM, action="Listen", outcome=OK, b=1),
+        "a message that was lost": dropped(CALM, action="AppendMessage", c=12),
         "a failure that did not come again": [line for line in failed() if not line.subject.startswith("%DLQ%")],
     },
     "OrderlyInOrder": {
@@ -192,6 +191,13 @@ GROUP_BAD: dict[str, dict[str, Lines]] = {
     "LeaveCommits": {
         "the last commit is missing": dropped(CALM, action="CommitOffset", b=3),
         "it is too low": changed(CALM, {"b": 2}, action="CommitOffset", b=3),
+    },
+    "CommittedInTime": {
+        "nothing was committed": [
+            line._replace(at_ns=line.at_ns + 20 * 10**9) if line.action == "Settled" else line
+            for line in CALM
+            if line.action != "CommitOffset"
+        ],
     },
     "AllQueuesOwned": {
         "nobody has the queue": dropped(CALM, action="AcquireQueue"),
@@ -217,7 +223,12 @@ GROUP_BAD: dict[str, dict[str, Lines]] = {
     "DeadAfterRetries": {
         "dead after the first failure": [line for line in failed() if "%RETRY%" not in line.subject],
         "an attempt that counts one too many": failed(told=2),
+        "an attempt too many": [
+            *failed(dead=False),
+            *Group(operation=50).consume(0, 11, outcome=FAIL).consume(1, 11, times=2).lines,
+        ],
     },
+    "AbortedRead": {"a message that was not stored": changed(CALM, {"outcome": FAIL}, action="Produce", outcome=OK)},
     "ConsumedWhenCalm": {
         "it takes seconds": in_calm(3_000),
         "it comes twice": in_calm(10, times=2),

@@ -28,6 +28,7 @@ from refmq.verify.oracles.delivery import (
     retried_or_dead,
 )
 from refmq.verify.oracles.groups import (
+    committed_in_time,
     every_message_consumed,
     leave_commits,
     no_skipped_offset,
@@ -110,6 +111,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "EveryMessageConsumed": every_message_consumed,
     "OrderlyInOrder": orderly_in_order,
     "LeaveCommits": leave_commits,
+    "CommittedInTime": committed_in_time,
     "AllQueuesOwned": all_queues_owned,
     "OneListenerPerQueue": one_listener_per_queue,
     "OnlyHoldersAct": only_holders_act,

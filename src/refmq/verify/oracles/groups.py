@@ -19,6 +19,8 @@ from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Q
 RETRY_PREFIX: Final = "%RETRY%"
 HANDED_TO: Final = ("SCHEDULE_TOPIC", RETRY_PREFIX, "%DLQ%")
 """What the topics begin with in which a message waits for its next attempt, or for ever."""
+COMMIT_NS: Final = 10_000_000_000
+"""Consumers commit every five seconds."""
 CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss"})
 
 
@@ -155,10 +157,18 @@ def no_skipped_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
 
 
 def every_message_consumed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """EveryMessageConsumed: when all is settled, every message that a group wants was consumed, or is a dead letter."""
+    """EveryMessageConsumed: when all is settled, what a group wants was consumed or is a dead letter, and what a
+    producer takes for stored is stored."""
     openness, last = Openness(), 0
-    for last, line in enumerate(lines):  # noqa: B007 - the number of the last line is used below
+    is_stored: Remembered[int, bool] = Remembered()
+    for last, line in enumerate(lines):
         openness.feed(line)
+        if line.action == "Produce" and line.outcome == Outcome.INVOKE:
+            is_stored[line.c] = False
+        elif line.action == "AppendMessage" and line.c in is_stored:
+            is_stored[line.c] = True
+        elif line.action == "Produce" and line.outcome == Outcome.OK and not is_stored.pop(line.c, True):
+            yield Finding("EveryMessageConsumed", f"{line.actor} takes a message for stored that is not", last)
     for group, queue, offset in openness.all_first() if promises.settled else ():
         yield Finding("EveryMessageConsumed", f"{group} has never consumed {offset} of {_name(queue)}", last)
 
@@ -198,6 +208,27 @@ def leave_commits(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
         end, told = openness.end(group, queue), committed.get((group, queue), 0)
         if told < end:
             yield Finding("LeaveCommits", f"{group} left {_name(queue)} at {told}, it had consumed it to {end}", last)
+
+
+def committed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """CommittedInTime: when all is settled, what was consumed more than ten seconds ago is committed."""
+    openness = Openness()
+    committed: dict[tuple[str, Queue], int] = {}
+    done_ns: dict[tuple[str, Queue], int] = {}
+    for number, line in enumerate(lines):
+        openness.feed(line)
+        key = (line.group, line.queue)
+        if line.action == "Listen" and line.outcome == Outcome.OK:
+            done_ns[key] = line.at_ns
+        elif line.action == "CommitOffset" and line.outcome == Outcome.STEP:
+            committed[key] = line.b
+        elif line.action == "Settled":
+            for (group, queue), at_ns in done_ns.items():
+                end, told = openness.end(group, queue), committed.get((group, queue), 0)
+                is_done = group in openness.stored.wishes and openness.first(group, queue) is None
+                if is_done and told < end and line.at_ns - at_ns > COMMIT_NS:
+                    sentence = f"{group} consumed {_name(queue)} to {end}, and {told} is committed"
+                    yield Finding("CommittedInTime", sentence, number)
 
 
 def _name(queue: Queue) -> str:

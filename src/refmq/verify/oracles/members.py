@@ -182,9 +182,11 @@ def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
 
 def dead_after_retries(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """DeadAfterRetries: a dead letter has failed once more than there are retries, and an attempt has the number of the
-    failures before it, or a smaller one."""
+    failures before it, or a smaller one. Brokers hand out no attempt beyond the last retry; a consumer whose message
+    nobody takes back tries on."""
     retries_max: dict[str, int] = {}
     failed: Remembered[tuple[str, int], int] = Remembered()
+    seen: Remembered[tuple[str, Queue, int], None] = Remembered()
     for number, line in enumerate(lines):
         if line.action == "Subscribe":
             retries_max[line.group] = line.c
@@ -192,7 +194,14 @@ def dead_after_retries(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
             times = failed.get((line.group, line.c), 0)
             if line.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
                 failed[line.group, line.c] = times + 1
-            elif line.outcome == Outcome.INVOKE and line.a > times:
+                continue
+            if line.outcome != Outcome.INVOKE:
+                continue
+            place = (line.group, line.queue, line.b)
+            if place not in seen and line.a > retries_max.get(line.group, line.a):
+                yield Finding("DeadAfterRetries", f"{line.actor} gets a message that should be dead", number)
+            seen[place] = None
+            if line.a > times:
                 sentence = f"{line.actor} is told of {line.a} attempts before this one, {times} failed"
                 yield Finding("DeadAfterRetries", sentence, number)
         elif line.action == "AppendMessage" and line.topic.startswith(DEAD_PREFIX):
