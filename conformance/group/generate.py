@@ -85,10 +85,12 @@ def handed_over(pick: Pick) -> list[h.Step]:
 
 
 def cut_off_with_work(pick: Pick) -> list[h.Step]:
-    """A member is cut off from a broker for longer than its lock lasts, with a listener that takes as long."""
+    """A member is cut off from a broker for longer than its lock lasts, with a listener that takes as long; and
+    there is somebody to take its queues."""
     member, broker = pick(0, 2), pick(0, 1)
-    busy = [h.Produce(broker, queue, 3, takes_ms=LONG_MS) for queue in range(2)]
-    return [*busy, h.AdvanceClock(2_000), h.Cut(member, broker), h.AdvanceClock(80_000), h.Heal()]
+    busy = [h.Produce(broker, queue, 2, takes_ms=(LONG_MS, 2 * LONG_MS)[pick(0, 1)]) for queue in range(2)]
+    cut = (h.Cut(member, broker), h.Refuse(member, "lock", 20))[pick(0, 1)]
+    return [*busy, h.AdvanceClock(2_000), cut, h.Join(member + 1), h.AdvanceClock(90_000), h.Heal()]
 
 
 def forgotten_offset(pick: Pick) -> list[h.Step]:

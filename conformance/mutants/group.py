@@ -244,6 +244,15 @@ SEEDED_GROUP: Final = (
         "return True",
         "Consumer._give_back",
     ),
+    Seeded(
+        "listener-outlives-lock",
+        "W-16",
+        "A listener goes on when the lock of its queue has run out.",
+        CONSUMER,
+        "if self._scopes.stop(queue):",
+        "if False:",
+        "Consumer.expired",
+    ),
     # --- retries --------------------------------------------------------------------------------------------------
     Seeded(
         "retry-not-sent",

@@ -90,6 +90,10 @@ class Receiver(Protocol):
 
     def went(self, queue: MessageQueue) -> None: ...
 
+    def expired(self, queue: MessageQueue) -> None:
+        """The lock of a queue can be relied on no longer: nobody may be at work on it."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
@@ -149,6 +153,8 @@ class GroupMember:
         self._room: dict[MessageQueue, asyncio.Event] = {}
         self._suggested: dict[MessageQueue, int] = {}
         self._paused: set[MessageQueue] = set()
+        self._trust_timers: dict[MessageQueue, asyncio.TimerHandle] = {}
+        """One for each lock that is relied on."""
         self._turn = asyncio.Lock()
         self.assigned = False
         """The application chooses the queues; nothing is shared."""
@@ -318,7 +324,7 @@ class GroupMember:
                 await self.take(rebalance.release_queue(self.state, queue))
             wanted = rebalance.to_acquire(self.state, sorted(self.subscriptions))
             if self.state.locks:
-                await self._lock([queue for queue in wanted if not self._trusts(queue)])
+                await self._lock([queue for queue in wanted if not self.trusts(queue)])
             for queue in wanted:
                 await self._acquire(queue)
             left = rebalance.to_acquire(self.state, sorted(self.subscriptions))
@@ -408,7 +414,7 @@ class GroupMember:
     def clock_ms(self) -> int:
         return int(asyncio.get_running_loop().time() * 1000)
 
-    def _trusts(self, queue: MessageQueue) -> bool:
+    def trusts(self, queue: MessageQueue) -> bool:
         return rebalance.trusts(self.state, queue, self.clock_ms())
 
     async def _lock(self, queues: Sequence[MessageQueue]) -> None:
@@ -433,6 +439,25 @@ class GroupMember:
             granted = set(decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
             for queue in wanted:
                 self.state = rebalance.lock_queue(self.state, queue, granted=queue in granted, asked_at_ms=asked_at_ms)
+                self._watch_trust(queue)
+                if queue not in granted:
+                    self._receiver.expired(queue)
+
+    def _watch_trust(self, queue: MessageQueue) -> None:
+        """Looks when the trust in a lock is over, so that no listener outlives it (W-16)."""
+        timer = self._trust_timers.pop(queue, None)
+        if timer is not None:
+            timer.cancel()
+        until_ms = self.state.trust.get(queue)
+        if until_ms is not None and not self.instance.closed:
+            loop = asyncio.get_running_loop()
+            self._trust_timers[queue] = loop.call_at(until_ms / 1000, self._trust_over, queue)
+
+    def _trust_over(self, queue: MessageQueue) -> None:
+        now_ms = max(self.clock_ms(), self.state.trust.get(queue, 0))  # a timer may be early by the clock's resolution
+        self.take_now(rebalance.trust_expire(self.state, queue, now_ms))
+        self._trust_timers.pop(queue, None)
+        self._receiver.expired(queue)
 
     async def _renew_locks(self) -> None:
         held = sorted(self.state.held)
@@ -457,6 +482,8 @@ class GroupMember:
 
     def _stop_pulling(self, queue: MessageQueue) -> None:
         self._stop_task(queue)
+        if queue not in self.state.held:
+            self._watch_trust(queue)
         self._room.pop(queue, None)
         self._suggested.pop(queue, None)
         self._receiver.went(queue)
@@ -478,7 +505,7 @@ class GroupMember:
             held = self.state.held.get(queue)
             if held is None or held.dropped:
                 return
-            full = is_full(held, self.settings.limits) or queue in self._paused or not self._trusts(queue)
+            full = is_full(held, self.settings.limits) or queue in self._paused or not self.trusts(queue)
             if full:
                 await self._wait_for_room(queue)
                 continue

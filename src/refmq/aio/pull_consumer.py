@@ -220,6 +220,12 @@ class PullConsumer:
         self._ready = deque(entry for entry in self._ready if entry[0] != queue)
         self._polled = [entry for entry in self._polled if entry[0] != queue]
 
+    def expired(self, queue: MessageQueue) -> None:
+        """Called by the member: never, there are no locks."""
+
+    def scope(self, message: ReceivedMessage) -> None:
+        return None
+
     async def settle(self, message: ReceivedMessage, verdict: Verdict) -> None:
         raise UsageError("A pull consumer has no verdicts: commit, or seek back.")
 

@@ -143,10 +143,25 @@ class SendResult:
 # Received messages --------------------------------------------------------------------------------------------------
 
 
+class Scope(Protocol):
+    """``async with`` around the work on a message. Leaving it gives True when the work was stopped: then there is no
+    verdict."""
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool: ...
+
+
 class Settler(Protocol):
     """Who takes the verdict on a message: its consumer."""
 
     async def settle(self, message: ReceivedMessage, verdict: Verdict) -> None: ...
+
+    def scope(self, message: ReceivedMessage) -> Scope | None:
+        """What surrounds the work on a message, when it may have to end early."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +226,8 @@ class ReceivedMessage:
     def processing(self) -> Processing:
         """``async with msg.processing():`` leaving the block is success, an exception means "later".
 
-        The exception is logged and does not leave the block, except those that end a task or a program.
+        The exception is logged and does not leave the block, except those that end a task or a program. In order, the
+        block is cancelled when the lock of its queue runs out, and then the message comes again.
         """
         return Processing(self)
 
@@ -236,17 +252,24 @@ class ReceivedMessage:
 class Processing:
     """The block in which an application deals with messages."""
 
-    __slots__ = ("_messages",)
+    __slots__ = ("_messages", "_scope")
 
     def __init__(self, *messages: ReceivedMessage) -> None:
         self._messages = messages
+        self._scope: Scope | None = None
 
     async def __aenter__(self) -> None:
-        return None
+        if len(self._messages) == 1:  # what is handed out in order comes one by one
+            (message,) = self._messages
+            self._scope = message._settler().scope(message)
+        if self._scope is not None:
+            await self._scope.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
+        if self._scope is not None and await self._scope.__aexit__(kind, error, traceback):
+            return True
         if error is not None and not isinstance(error, Exception):
             return False  # cancelled, or Ctrl-C: no verdict, somebody gets the messages again
         verdict = SUCCESS if error is None else Verdict(False, reason=f"{type(error).__name__}: {error}")

@@ -23,6 +23,7 @@ specification is built in; none of them can be noticed by Java members of the sa
 | QueryErrorKnown  | only "not found" means that there is no offset; after any other error the queue waits (W-07)  |
 | CancelUnlock     | a loan is given back when the last listener ends, never later (W-13, W-15)                    |
 | LeaveWaits       | `leave` is enabled when no listener runs (W-24)                                               |
+| ListenerBounded  | a listener is cancelled when the trust in its lock ends (W-16)                                |
 
 `seek_queue` and `correct_offset` have no action in Rebalance.tla: they are resets, of an application or of a broker
 whose queue begins or ends elsewhere.
