@@ -214,6 +214,8 @@ class Story:
             await self.cluster.serves(broker)
         self._end_half_open()
         await asyncio.gather(*self.operations)
+        for number in range(len(self.cluster.brokers)):  # a topic that comes into being is found after seconds only
+            self._begin_producing(h.Produce(number))
         if not any(node.is_up for node in self.members):
             self.members[0].start()
         loop = self.world.loop

@@ -98,14 +98,16 @@ class Openness:
         elif line.action in CRASHES:
             # The offset at which a group began at the end of a queue may be forgotten: it begins anew.
             for group, queue in list(self._open):
-                if queue[1] == line.node and not self.stored.wishes[group].from_first:
+                if queue[1] == line.node and not self._from_first(group, queue[0]):
                     del self._open[group, queue]
 
+    def _from_first(self, group: str, topic: str) -> bool:
+        return self.stored.wishes[group].from_first or topic.startswith(RETRY_PREFIX)
+
     def _begin(self, line: Line) -> None:
-        wish = self.stored.wishes.get(line.group)
-        if wish is None:
+        if line.group not in self.stored.wishes:
             return  # a group of which no application has said how it consumes
-        begin = 0 if wish.from_first or line.topic.startswith(RETRY_PREFIX) else line.a
+        begin = 0 if self._from_first(line.group, line.topic) else line.a
         before: dict[int, int] = {}
         for offset in range(begin, self.stored.ends.get(line.queue, 0)):
             self._add(before, line.group, line.queue, offset)
