@@ -278,11 +278,11 @@ class Consumer:
         wire = self._wire(queue)
         place = checked_start(when)
         if place == "first":
-            offset = await self._member.min_offset(wire)
+            offset = await self._member.places.min_offset(wire)
         elif place == "last":
-            offset = await self._member.max_offset(wire)
+            offset = await self._member.places.max_offset(wire)
         else:
-            offset = await self._member.offset_at(wire, int(place.timestamp() * 1000))
+            offset = await self._member.places.offset_at(wire, int(place.timestamp() * 1000))
         await self._member.seek(wire, offset)
 
     def pause(self, *queues: MessageQueue) -> None:

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 from refmq.aio.instance import ASK_TIMEOUT_S, ConnectionOptions, Instance
 from refmq.aio.offsets import OffsetStore, RemoteOffsets
+from refmq.aio.places import Places
 from refmq.client import rebalance
 from refmq.client.allocate import allocate_averagely
 from refmq.client.allocate_rooms import Strategy
@@ -54,14 +55,6 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.clients import GetConsumerListByGroupRequest
 from refmq.protocol.headers.codec import decode_header
-from refmq.protocol.headers.offsets import (
-    GetMaxOffsetRequest,
-    GetMaxOffsetResponse,
-    GetMinOffsetRequest,
-    GetMinOffsetResponse,
-    SearchOffsetRequest,
-    SearchOffsetResponse,
-)
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from refmq.protocol.record import decode_records
 from refmq.trace.record import NoRecorder
@@ -78,7 +71,6 @@ LOOK_S: Final = 0.05
 """How soon a full cache is looked at again."""
 ERROR_S: Final = 1.0
 FLOW_CONTROL_S: Final = 0.02
-ADMIN_TIMEOUT_S: Final = 6.0
 
 log = logging.getLogger("refmq.client")
 
@@ -138,6 +130,7 @@ class GroupMember:
             on_route=self._route_came,
             options=options,
         )
+        self.places = Places(self.instance)
         self.namespace = self.instance.namespace
         self.group = names.with_namespace(settings.group, self.namespace)
         self.retry_topic = names.retry_topic(self.group)
@@ -404,9 +397,9 @@ class GroupMember:
     async def _beginning(self, queue: MessageQueue) -> int:
         place = beginning(self.settings.start, queue.topic)
         if place.ask is Ask.END:
-            return await self.max_offset(queue)
+            return await self.places.max_offset(queue)
         if place.ask is Ask.TIME:
-            return await self.offset_at(queue, place.at_ms)
+            return await self.places.offset_at(queue, place.at_ms)
         return place.offset
 
     # Locks ----------------------------------------------------------------------------------------------------------
@@ -623,30 +616,6 @@ class GroupMember:
         for queue in sorted(self.state.held):
             await self.take(rebalance.commit_send(self.state, queue))
         await self.offsets.flush()
-
-    async def max_offset(self, queue: MessageQueue) -> int:
-        header = GetMaxOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker)
-        answer = await self._ask_master(queue, self.instance.make(RequestCode.GET_MAX_OFFSET, header))
-        return decode_header(GetMaxOffsetResponse, answer).offset
-
-    async def min_offset(self, queue: MessageQueue) -> int:
-        header = GetMinOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker)
-        answer = await self._ask_master(queue, self.instance.make(RequestCode.GET_MIN_OFFSET, header))
-        return decode_header(GetMinOffsetResponse, answer).offset
-
-    async def offset_at(self, queue: MessageQueue, at_ms: int) -> int:
-        header = SearchOffsetRequest(
-            topic=queue.topic, queue_id=queue.queue_id, timestamp=at_ms, broker_name=queue.broker
-        )
-        answer = await self._ask_master(queue, self.instance.make(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
-        return decode_header(SearchOffsetResponse, answer).offset
-
-    async def _ask_master(self, queue: MessageQueue, command: RemotingCommand) -> RemotingCommand:
-        route = self.instance.routes.get(queue.topic) or await self.instance.refresh_route(queue.topic)
-        address = master_of(route, queue.broker) if route is not None else None
-        if address is None:
-            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker at present")
-        return await self.instance.call(address, command, ADMIN_TIMEOUT_S)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Goes to another place in a queue of ours."""

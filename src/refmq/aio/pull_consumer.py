@@ -151,25 +151,25 @@ class PullConsumer:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Goes on at ``offset``. It has to lie within the queue."""
         wire = self._wire(queue)
-        first, end = await self._member.min_offset(wire), await self._member.max_offset(wire)
+        first, end = await self._member.places.min_offset(wire), await self._member.places.max_offset(wire)
         if not first <= offset <= end:
             raise UsageError(f"{queue} has the offsets {first} to {end}; {offset} is not among them.")
         await self._member.seek(wire, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        await self._member.seek(self._wire(queue), await self._member.min_offset(self._wire(queue)))
+        await self._member.seek(self._wire(queue), await self._member.places.min_offset(self._wire(queue)))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        await self._member.seek(self._wire(queue), await self._member.max_offset(self._wire(queue)))
+        await self._member.seek(self._wire(queue), await self._member.places.max_offset(self._wire(queue)))
 
     async def offset_at(self, queue: MessageQueue, when: StartAt) -> int:
         """The first offset from a time on; the first or the next one of the queue."""
         wire, place = self._wire(queue), checked_start(when)
         if place == "first":
-            return await self._member.min_offset(wire)
+            return await self._member.places.min_offset(wire)
         if place == "last":
-            return await self._member.max_offset(wire)
-        return await self._member.offset_at(wire, int(place.timestamp() * 1000))
+            return await self._member.places.max_offset(wire)
+        return await self._member.places.offset_at(wire, int(place.timestamp() * 1000))
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The committed offset at the broker, None when there is none."""
