@@ -200,15 +200,6 @@ SEEDED_GROUP: Final = (
         "release_queue",
     ),
     Seeded(
-        "two-at-a-time",
-        "",
-        "An orderly queue hands out the next message while one is at work.",
-        STEPS,
-        "trusts(member, queue, now_ms) and (not held.running) and (offset == first_cached(held))",
-        "trusts(member, queue, now_ms)",
-        "consume_start_enabled",
-    ),
-    Seeded(
         "orderly-failure-is-done",
         "",
         "An orderly message that failed is passed over.",
