@@ -112,8 +112,13 @@ def forgotten_offset(pick: Pick) -> list[h.Step]:
 
 
 def not_taken_back(pick: Pick) -> list[h.Step]:
-    """Messages fail, and the broker does not take them back."""
+    """Messages fail, and the broker does not take them back: it refuses, or it is down."""
     broker, queue = pick(0, 1), pick(0, 2)
+    if pick(0, 1):
+        failing = h.Produce(broker, queue, 4, fails=pick(1, 4), takes_ms=3_000)
+        down: list[h.Step] = [h.StopBroker(each) for each in range(2)]
+        up: list[h.Step] = [h.RestartBroker(each) for each in range(2)]
+        return [failing, h.AdvanceClock(1_000), *down, h.AdvanceClock(12_000), *up, h.AdvanceClock(20_000)]
     refused: list[h.Step] = [h.Refuse(member, "send back", pick(1, 8)) for member in range(3)]
     return [*refused, h.Produce(broker, queue, 4, fails=pick(1, 4)), h.AdvanceClock(20_000)]
 
