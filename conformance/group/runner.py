@@ -73,6 +73,9 @@ class Story:
                 index_slots=16,
                 index_entries=64,
                 flush_mode=FlushMode.SYNC,
+                # Of a queue whose first message is in memory a broker says that the group is at 0 when it is nowhere,
+                # which would hide all that can go wrong at the end of a queue.
+                memory_bytes=1_000 if setting.start_at_last else StoreConfig().memory_bytes,
                 delay_levels=" ".join(f"{seconds}s" for seconds in DELAYS_S),
             ),
             engine=self.engine,

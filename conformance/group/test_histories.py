@@ -19,8 +19,8 @@ from conformance.group.runner import run_history
 
 ROOT = Path(__file__).parent.parent.parent
 FAILURES = ROOT / "build" / "conformance"
-SEEDS = 30
-EXAMPLES = 15
+SEEDS = 25
+EXAMPLES = 10
 """Half a second each: the whole file takes about half a minute of the processor."""
 
 

@@ -21,6 +21,8 @@ HANDED_TO: Final = ("SCHEDULE_TOPIC", RETRY_PREFIX, "%DLQ%")
 """What the topics begin with in which a message waits for its next attempt, or for ever."""
 COMMIT_NS: Final = 10_000_000_000
 """Consumers commit every five seconds."""
+NO_OFFSET: Final = -1
+"""Before the first commit of a group."""
 CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss"})
 
 
@@ -95,6 +97,13 @@ class Openness:
             for group in self.stored.wishes:
                 for queue, offset in self._failing.pop((group, line.c), ()):
                     self._open.get((group, queue), {}).pop(offset, None)
+        elif line.action == "CommitOffset" and line.outcome == Outcome.STEP and line.a == NO_OFFSET:
+            # Where a group begins that wants what comes from now on is what was stored first: two members may have
+            # found two ends.
+            before = self._open.get((line.group, line.queue), {})
+            if before and not self._from_first(line.group, line.topic):
+                for offset in [offset for offset in before if offset < line.b]:
+                    del before[offset]
         elif line.action in CRASHES:
             # The offset at which a group began at the end of a queue may be forgotten: it begins anew.
             for group, queue in list(self._open):
