@@ -85,12 +85,14 @@ def handed_over(pick: Pick) -> list[h.Step]:
 
 
 def cut_off_with_work(pick: Pick) -> list[h.Step]:
-    """A member is cut off from a broker for longer than its lock lasts, with a listener that takes as long; and
-    there is somebody to take its queues."""
+    """A member has every queue, and listeners that take long; it is cut off for longer than its locks last, or they are
+    not renewed; and somebody comes who is to have some of the queues."""
     member, broker = pick(0, 2), pick(0, 1)
-    busy = [h.Produce(broker, queue, 2, takes_ms=(LONG_MS, 2 * LONG_MS)[pick(0, 1)]) for queue in range(2)]
-    cut = (h.Cut(member, broker), h.Refuse(member, "lock", 20))[pick(0, 1)]
-    return [*busy, h.AdvanceClock(2_000), cut, h.Join(member + 1), h.AdvanceClock(90_000), h.Heal()]
+    alone: list[h.Step] = [h.Join(member), *[h.ConsumerDeath(member + other) for other in (1, 2)]]
+    busy = [h.Produce(broker, queue, 2, takes_ms=(2 * LONG_MS, LONG_MS)[pick(0, 1)]) for queue in range(3)]
+    cut = (h.Cut(member, broker), h.Cut(member, broker), h.Refuse(member, "lock", 20))[pick(0, 2)]
+    comes = [h.AdvanceClock(2_000), cut, h.Join(member + 1), h.AdvanceClock(90_000), h.Heal()]
+    return [*alone, h.Produce(broker), h.AdvanceClock(70_000), *busy, *comes]
 
 
 def forgotten_offset(pick: Pick) -> list[h.Step]:

@@ -204,8 +204,8 @@ def release_queue_enabled(member: Member, queue: MessageQueue) -> bool:
     held = member.held.get(queue)
     if held is None or member.left:
         return False
-    if held.dropped:
-        return True
+    if held.dropped:  # given up already, but for the loan: that ends with the last listener
+        return not held.running
     if member.routes.get(queue.topic) == ():
         return True
     mine = share(member, queue.topic)
