@@ -180,6 +180,10 @@ def every_message_consumed(lines: Iterable[Line], promises: Promises) -> Iterato
             is_stored[line.c] = True
         elif line.action == "Produce" and line.outcome == Outcome.OK and not is_stored.pop(line.c, True):
             yield Finding("EveryMessageConsumed", f"{line.actor} takes a message for stored that is not", last)
+        elif line.action == "Settled":
+            for group, queue, offset in openness.all_first():
+                sentence = f"{group} has not consumed {offset} of {_name(queue)}, and nothing moves any more"
+                yield Finding("EveryMessageConsumed", sentence, last)
     for group, queue, offset in openness.all_first() if promises.settled else ():
         yield Finding("EveryMessageConsumed", f"{group} has never consumed {offset} of {_name(queue)}", last)
 
