@@ -75,7 +75,7 @@ class Story:
                 flush_mode=FlushMode.SYNC,
                 # Of a queue whose first message is in memory a broker says that the group is at 0 when it is nowhere,
                 # which would hide all that can go wrong at the end of a queue.
-                memory_bytes=1_000 if setting.start_at_last else StoreConfig().memory_bytes,
+                memory_bytes=1_000,
                 delay_levels=" ".join(f"{seconds}s" for seconds in DELAYS_S),
             ),
             engine=self.engine,
