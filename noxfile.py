@@ -223,12 +223,13 @@ def symbolic(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Histories of stores and clusters. With -- long --minutes 30: a campaign of each; other arguments go to pytest."""
+    """Histories of stores, clusters, groups. With -- long --minutes 30: a campaign of each; else for pytest."""
     prepare_refmq(session, "test")
     match session.posargs:
         case ["long", *options]:
             session.run("python", "-m", "conformance", "store", *options)
             session.run("python", "-m", "conformance", "cluster", *options)
+            session.run("python", "-m", "conformance", "group", *options)
         case arguments:
             pytest = ("pytest", "--hypothesis-profile=ci", "-p", "no:cacheprovider")
             if arguments:

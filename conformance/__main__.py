@@ -76,6 +76,20 @@ def cluster_command(minutes: float, seed: int, steps: int, engine: str) -> None:
         raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
 
 
+@command.command("group")
+@click.option("--minutes", default=1.0, show_default=True, help="How long the campaign runs.")
+@click.option("--seed", default=0, show_default=True, help="The first seed; one history per seed.")
+@click.option("--steps", default=30, show_default=True, help="Steps of a history.")
+@click.option("--engine", default="reference", show_default=True)
+def group_command(minutes: float, seed: int, steps: int, engine: str) -> None:
+    """Run a campaign of histories of real consumers; whatever breaks is shrunk and saved as a regression."""
+    from conformance.cluster.campaign import run_campaign
+
+    saved = run_campaign(minutes=minutes, first_seed=seed, steps=steps, engine=engine, kind="group")
+    if saved is not None:
+        raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
+
+
 def main() -> int:
     try:
         command.main(prog_name="python -m conformance", standalone_mode=False)

@@ -23,7 +23,7 @@ from refmq.errors import UsageError
 
 REGRESSIONS: Final = Path(__file__).parent / "regressions"
 
-KINDS: Final = {"store": "conformance.store.replay", "cluster": "conformance.cluster.replay"}
+KINDS: Final = {kind: f"conformance.{kind}.replay" for kind in ("store", "cluster", "group")}
 """Kind of history -> the module whose `replay` runs one."""
 
 

@@ -57,10 +57,6 @@ NO_ORACLE: Final = {
     "NoDiscardFinished": "CommittedVisible and CommittedOnce judge the same from outside",
     "AskedBeforeDiscard": "TLC judges it on traces of a broker (transaction_check_back/trace)",
     "FinalFromHalf": "TLC judges it on traces of a broker (transaction_check_back/trace)",
-    "NoSkippedOffset": "CommittedOffsetNeverAhead judges the same from outside",
-    "OneListenerPerQueue": "needs a client with listeners; the scripted one has none",
-    "OrderlyInOrder": "needs a client with listeners; the scripted one has none",
-    "AllQueuesOwned": "needs a client that rebalances; the scripted one does not",
 }
 """Promises that TLC checks and no oracle judges, and why."""
 

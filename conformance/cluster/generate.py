@@ -7,7 +7,7 @@ restart, so that there is somebody to find the damage.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -356,9 +356,9 @@ def some_steps(pick: Pick, profile: Profile, choices: list[type[h.Step]], *, cal
     return [taken, *(looked_after(pick, taken) if profile.looks else [])]
 
 
-def revived(steps: list[h.Step]) -> tuple[h.Step, ...]:
+def revived(steps: Sequence[T]) -> tuple[T | h.RestartBroker, ...]:
     """The steps with a restart after most crashes: a history in which all brokers are down finds nothing."""
-    found: list[h.Step] = []
+    found: list[T | h.RestartBroker] = []
     due: list[tuple[int, int]] = []  # when, and which broker
     for number, each in enumerate(steps):
         found.append(each)

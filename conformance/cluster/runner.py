@@ -12,12 +12,12 @@ from conformance.base import Violation
 from conformance.cluster import history as h
 from conformance.cluster import questions
 from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
+from conformance.cluster.faults import disturb, strike
 from conformance.engines import cluster_engine
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
 from refmq.sim.cluster import Cluster, OpenEngine
 from refmq.sim.loop import Stuck
-from refmq.sim.network import Delay
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge, line_of
@@ -145,7 +145,7 @@ class Story:
                 node.pause()
                 self.world.loop.call_later(step.for_ms / 1000, node.resume)
             case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen() | h.SlowNetwork():
-                self._disturb(step, self._client(step.client).name, self._broker(step.broker).name)
+                disturb(self.world.network, step, self._client(step.client).name, self._broker(step.broker).name)
             case h.SlowReader():
                 self.world.network.slow_reader(self._client(step.client).name, step.bytes_per_s)
             case h.RestartNameserver():
@@ -153,7 +153,7 @@ class Story:
                     nameserver.crash()
                     nameserver.start()
             case _:
-                await self._strike(step, self._broker(step.broker))
+                await strike(self.cluster, step, self._broker(step.broker))
 
     def _record_fault(self, step: h.Step) -> None:
         """Faults stand among the events, so that oracles know what was disturbed and what was not."""
@@ -237,53 +237,6 @@ class Story:
         addresses = [self._address(broker) for broker in self.cluster.brokers]
         for nameserver in self.cluster.nameserver_addresses:
             await questions.query_route(client, nameserver, TOPIC, addresses)
-
-    def _disturb(
-        self,
-        step: h.Disconnect | h.LoseAnswer | h.LoseRequest | h.Cut | h.HalfOpen | h.SlowNetwork,
-        client: str,
-        broker: str,
-    ) -> None:
-        network = self.world.network
-        match step:
-            case h.Disconnect():
-                network.reset_between(client, broker)
-            case h.LoseAnswer():
-                network.lose_next(broker, client)
-            case h.LoseRequest():
-                network.lose_next(client, broker)
-            case h.Cut():
-                network.cut(broker, client, both=not step.answers_only)
-            case h.HalfOpen():
-                network.half_open(broker, client)
-            case h.SlowNetwork():
-                network.set_delay(Delay(step.by_ms / 2000, step.by_ms / 1000, hiccup_chance=0.1), client, broker)
-
-    async def _strike(
-        self,
-        step: h.JumpClock | h.ProcessCrash | h.PowerLoss | h.RestartBroker | h.StopBroker | h.FailFlush | h.FullDisk,
-        broker: Node,
-    ) -> None:
-        match step:
-            case h.JumpClock():
-                broker.jump_clock(step.by_ms)
-            case h.ProcessCrash() | h.PowerLoss() if broker.is_up:
-                power = isinstance(step, h.PowerLoss)
-                if step.effects:
-                    broker.crash_after(step.effects, power=power)
-                else:
-                    broker.crash(power=power)
-            case h.RestartBroker():
-                await self.cluster.stop(broker)
-                broker.start()
-            case h.StopBroker():
-                await self.cluster.stop(broker)
-            case h.FailFlush() if broker.is_up:
-                self.cluster.fail_flush(broker, step.effects)
-            case h.FullDisk() if broker.is_up:
-                self.cluster.fill_disk(broker, step.effects)
-            case _:
-                pass
 
     # --- the end ----------------------------------------------------------------------------------------------
 

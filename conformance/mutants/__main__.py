@@ -19,6 +19,7 @@ from conformance.base import REGRESSIONS
 from conformance.mutants.cluster import SEEDED_CLUSTER
 from conformance.mutants.cluster_services import SEEDED_SERVICES
 from conformance.mutants.equivalent import read, sort_out
+from conformance.mutants.group import SEEDED_GROUP
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
 from conformance.mutants.native import build, native_line, native_mistakes, try_native
 from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
@@ -29,7 +30,7 @@ KILLERS = Path(__file__).parent / "killers"
 BUSY = 10
 """How much longer than on an idle machine a trial may take."""
 
-STEPS = {"store": 40, "cluster": 70}
+STEPS = {"store": 40, "cluster": 70, "group": 30}
 """How long the histories are that look for a mistake."""
 
 NOT_THE_STORE = frozenset({"api", "config", "direct", "text", "values"})
@@ -52,10 +53,21 @@ ON_THE_WAY = {
 """What the histories of clusters are about: the modules on the way of a message; the store has histories of its own."""
 
 
+OF_CLIENTS = {
+    "client": "allocate answers faults process_queue rebalance route send start_offset subscription",
+    "aio": "consumer instance member offsets producer retries sending",
+    "net": "client connection",
+}
+"""What the histories of groups are about."""
+
+SEEDED_OF = {"store": SEEDED, "cluster": (*SEEDED_CLUSTER, *SEEDED_SERVICES), "group": SEEDED_GROUP}
+
+
 def modules_of(kind: str) -> list[str]:
     if kind == "store":
         return store_modules()
-    return [f"refmq.{package}.{name}" for package, names in ON_THE_WAY.items() for name in names.split()]
+    folders = ON_THE_WAY if kind == "cluster" else OF_CLIENTS
+    return [f"refmq.{package}.{name}" for package, names in folders.items() for name in names.split()]
 
 
 def run_trial(
@@ -99,7 +111,11 @@ def command() -> None:
 
 
 with_kind = click.option(
-    "--kind", type=click.Choice(["store", "cluster"]), default="store", show_default=True, help="Which histories look."
+    "--kind",
+    type=click.Choice([*SEEDED_OF]),
+    default="store",
+    show_default=True,
+    help="Which histories look.",
 )
 
 
@@ -120,8 +136,7 @@ def list_command(modules: tuple[str, ...], kind: str) -> None:
 @with_kind
 def seeded_command(names: tuple[str, ...], seconds: float, jobs: int, kind: str) -> None:
     """Try the mistakes by hand; exit code 3 if one survives."""
-    every = (*SEEDED_CLUSTER, *SEEDED_SERVICES) if kind == "cluster" else SEEDED
-    chosen = [mutant for mutant in every if not names or mutant.name in names]
+    chosen = [mutant for mutant in SEEDED_OF[kind] if not names or mutant.name in names]
     survivors = 0
     with ThreadPoolExecutor(jobs) as pool:
         for mutant, outcome in zip(chosen, pool.map(lambda m: try_seeded(m, seconds, kind), chosen), strict=True):

@@ -7,9 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conformance.base import replay_file
-from conformance.mutants.__main__ import KILLERS, modules_of, run_trial, seeded_line, store_modules, try_seeded
-from conformance.mutants.cluster import SEEDED_CLUSTER
-from conformance.mutants.cluster_services import SEEDED_SERVICES
+from conformance.mutants.__main__ import (
+    KILLERS,
+    SEEDED_OF,
+    modules_of,
+    run_trial,
+    seeded_line,
+    store_modules,
+    try_seeded,
+)
 from conformance.mutants.equivalent import read, sort_out
 from conformance.mutants.mechanical import changed, mutants_of, source_of
 from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
@@ -51,7 +57,7 @@ def test_every_module_that_is_scored_has_mutants(kind: str) -> None:
 
 
 def test_every_seeded_mistake_fits_its_module_and_has_a_name_of_its_own() -> None:
-    every = (*SEEDED, *SEEDED_CLUSTER, *SEEDED_SERVICES)
+    every = [mutant for group in SEEDED_OF.values() for mutant in group]
     stale = []
     for mutant in every:
         try:
@@ -59,7 +65,7 @@ def test_every_seeded_mistake_fits_its_module_and_has_a_name_of_its_own() -> Non
         except LookupError as error:
             stale.append(f"{mutant.name}: {error}")
     assert stale == []
-    for group in (SEEDED, (*SEEDED_CLUSTER, *SEEDED_SERVICES)):
+    for group in SEEDED_OF.values():
         names = [mutant.name for mutant in group]
         assert [name for name in names if names.count(name) > 1] == []
 

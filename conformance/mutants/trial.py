@@ -102,7 +102,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--kind", choices=("store", "cluster"), default="store")
+    parser.add_argument("--kind", choices=("store", "cluster", "group"), default="store")
     parser.add_argument("--history", type=Path, action="append", default=[])
     parser.add_argument("--save", type=Path)
     options = parser.parse_args()

@@ -6,16 +6,22 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 import refmq
-from interop.scene import Scene, numbered
+from interop.jvm import Jvm, Remote
+from interop.ours import ask
+from interop.rocketmq import Broker, Clients, Nameserver
+from interop.scene import QUICK, Scene, numbered
 from interop.tests.test_java_consume import numbers, send
-from refmq import Admin, Consumer, Message, Producer, PullConsumer, ReceivedMessage, TransactionState
+from refmq import Admin, Consumer, Message, MessageQueue, Producer, PullConsumer, ReceivedMessage, TransactionState
 from refmq.aio.consumer import Mode
 from refmq.errors import RouteNotFound
+from refmq.protocol.codes import RequestCode
+from refmq.protocol.command import request
 
 STORY_TIMEOUT_S = 180.0
 T = TypeVar("T")
@@ -39,11 +45,14 @@ async def until(condition: Callable[[], bool]) -> None:
 class Heard:
     """A listener that remembers."""
 
-    def __init__(self, fails: int = 0) -> None:
+    def __init__(self, fails: int = 0, takes_s: float = 0.0) -> None:
         self.messages: list[ReceivedMessage] = []
         self.fails = fails
+        self.takes_s = takes_s
 
     async def __call__(self, message: ReceivedMessage) -> None:
+        if self.takes_s:
+            await asyncio.sleep(self.takes_s)
         self.messages.append(message)
         if message.reconsume_times < self.fails:
             raise ValueError("not yet")
@@ -134,6 +143,127 @@ def test_one_group_is_shared_with_java_through_joins_and_leaves(on: Scene, kind:
         await until(lambda: len(javas()) == 8)
 
     tell(story())
+
+
+def test_one_group_is_shared_with_both_javas_when_one_of_them_is_killed(on: Scene, clients: dict[str, Clients]) -> None:
+    """Members of 4.9.8 and 5.3.3 and two of ours: joins, a leave, and a ``kill -9`` of the newer JVM."""
+    topic = on.topic()
+    old = on.push(topic)
+    ours = [Heard(), Heard()]
+    sent = 0
+
+    def consumer(listener: Heard) -> Consumer:
+        return Consumer(
+            on.cluster.address, group=on.group, topics=topic, start="first", heartbeat=2.0, listener=listener
+        )
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        doomed = await loop.run_in_executor(None, Jvm(clients["5.3.3"]).start)
+        new = await loop.run_in_executor(None, lambda: on.push(topic, jvm=doomed))
+
+        def heard() -> set[int]:
+            return {*numbers(old), *numbers(new), *ours[0].numbers, *ours[1].numbers}
+
+        async def shared(javas: list[Remote], *consumers: Consumer) -> None:
+            """Every one of the eight queues has one owner, and nobody has two more than another."""
+
+            def is_shared() -> bool:
+                parts = [{(broker, queue) for _, broker, queue in java.owned()} for java in javas]
+                parts += [{(queue.broker, queue.queue_id) for queue in each.assignment()} for each in consumers]
+                sizes = [len(part) for part in parts]
+                return len(set.union(*parts)) == sum(sizes) == 8 and max(sizes) - min(sizes) <= 1
+
+            await until(is_shared)
+
+        async def consumed(count: int) -> None:
+            nonlocal sent
+            batch = numbered(topic, sent + count)[sent:]
+            sent += count
+            await loop.run_in_executor(None, send, on, batch)
+            await until(lambda: heard() >= set(range(sent)))
+
+        try:
+            async with consumer(ours[0]) as one:
+                async with consumer(ours[1]) as two:
+                    await shared([old, new], one, two)
+                    await consumed(40)
+                    assert all(len(numbers(java)) for java in (old, new))
+                    assert ours[0].messages
+                    assert ours[1].messages
+                await shared([old, new], one)
+                await consumed(40)
+                await loop.run_in_executor(None, doomed.kill)
+                await shared([old], one)
+                await consumed(40)
+                await loop.run_in_executor(None, on.close, old)
+                await until(lambda: len(one.assignment()) == 8)
+                await consumed(8)
+        finally:
+            await loop.run_in_executor(None, doomed.kill)
+
+    tell(story())
+    assert on.cluster.committed(topic, on.group) == sent
+
+
+def test_we_read_on_from_a_real_slave_while_its_master_is_dead(tmp_path: Path) -> None:
+    with Nameserver(tmp_path / "names") as nameserver:
+        settings = {**QUICK, "registerNameServerPeriod": "10000"}
+        master = Broker(tmp_path / "master", nameserver.address, settings=settings)
+        slave = Broker(
+            tmp_path / "slave", nameserver.address, settings={**settings, "brokerRole": "SLAVE", "brokerId": "1"}
+        )
+        with master, slave:
+            tell(slave_story(nameserver.address, master, slave))
+
+
+async def slave_story(address: str, master: Broker, slave: Broker) -> None:
+    loop = asyncio.get_running_loop()
+    heard = Heard(takes_s=0.05)
+    queue = MessageQueue("Orders", "broker-a", 0)
+
+    def slave_has(count: int) -> bool:
+        fields = {"topic": "Orders", "queueId": "0"}
+        answer = ask(slave.address, request(RequestCode.GET_MAX_OFFSET, fields))
+        return int((answer.ext_fields or {}).get("offset", "0")) >= count
+
+    async def produce(numbers_: range) -> None:
+        async with Producer(address, group="ours", timeout=10, retries=5) as producer:
+            for number in numbers_:
+                await producer.send("Orders", b"%d" % number, queue=queue)
+
+    async with Admin(address) as admin:
+        await admin.create_topic("Orders", queues=1)
+        while "Orders" not in await admin.topics():
+            await asyncio.sleep(0.1)
+    await produce(range(60))
+    await until(lambda: slave_has(60))
+    consumer = Consumer(
+        address,
+        group="readers",
+        topics="Orders",
+        start="first",
+        listener=heard,
+        concurrency=1,
+        prefetch=4,
+        pull_batch=4,
+        route_poll=1.0,
+        heartbeat=2.0,
+        commit_interval=1.0,
+    )
+    async with consumer:
+        await until(lambda: len(heard.messages) >= 10)
+        await loop.run_in_executor(None, master.kill)
+        before = len(heard.messages)
+        assert before < 40
+        await until(lambda: set(heard.numbers) == set(range(60)))
+        await loop.run_in_executor(None, master.start)
+        await produce(range(60, 80))
+        await until(lambda: set(heard.numbers) == set(range(80)))
+    async with Admin(address) as admin:
+        assert (await admin.lag("readers")).total == 0
+    repeated = {number: times for number, times in heard.numbers.items() if times > 1}
+    assert repeated == {}, "a member that keeps its queue goes on where it is, whoever answers"
 
 
 def test_a_failure_is_retried_and_dead_in_the_end(on: Scene) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from refmq.errors import BrokerError, InvalidName, UsageError
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
 from refmq.protocol.record import decode_properties
+from refmq.trace.memory import MemoryRecorder
 from tests.aio.harness import create_topic, run, servers, start_broker, stop_broker, stored, until, until_stored
 
 
@@ -51,6 +53,30 @@ def test_what_was_sent_is_received_with_everything_it_had() -> None:
                 await consumer.commit()
 
     run(story())
+
+
+def test_brokers_and_consumers_name_a_compressed_message_alike() -> None:
+    """In their traces: by the body as it is stored."""
+    recorder = MemoryRecorder("all", time.time_ns)
+
+    async def story() -> None:
+        async with servers(recorder=recorder) as running:
+            async with Producer(running.namesrv, group="p") as producer:
+                await producer.send("Orders", b"x" * 5000)
+            for consumer in (
+                Consumer(running.namesrv, group="g", topics="Orders", start="first", recorder=recorder),
+                Consumer(running.namesrv, group="h", topics="Orders", start="first"),
+            ):
+                async with consumer:
+                    (message,) = await take(consumer, 1)
+                    assert (message.fingerprint != 0) == (message.body == b"x" * 5000 and consumer.group == "g")
+
+    run(story())
+    events = [recorded.event for recorded in recorder.events]
+    (appended,) = (event.c for event in events if event.action == "AppendMessage")
+    (started,) = (event.b for event in events if event.action == "ConsumeStart")
+    (finished,) = (event.b for event in events if event.action == "ConsumeFinish")
+    assert appended == started == finished
 
 
 def test_a_consumer_goes_on_where_its_group_stopped() -> None:

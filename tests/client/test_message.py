@@ -54,6 +54,9 @@ class Judge:
     async def settle(self, message: ReceivedMessage, verdict: Verdict) -> None:
         self.verdicts.append(verdict)
 
+    def scope(self, message: ReceivedMessage) -> None:
+        return None
+
 
 def test_a_record_becomes_a_message_with_all_it_holds() -> None:
     message = received_message(record(), "b")

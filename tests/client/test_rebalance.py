@@ -139,7 +139,7 @@ def test_a_client_that_breaks_a_promise_is_caught(
     chance = Random(2)  # which comes to all of them soon
     for name, changed_to in changed.items():
         monkeypatch.setattr(rebalance, name, changed_to)
-    for _ in range(3_000):
+    for _ in range(20_000):  # texts hash differently in each process, and with them the order of choices
         try:
             World(rebalance, orderly, start_at_last=last).run([chance.randrange(1_000) for _ in range(80)])
         except Broken as error:

@@ -69,6 +69,8 @@ SIX = HostAddress(bytes(16), 1)
 class Settles:
     async def settle(self, message: ReceivedMessage, verdict: Any) -> None: ...
 
+    def scope(self, message: ReceivedMessage) -> None: ...
+
 
 SETTLER = Settles()
 

@@ -17,7 +17,7 @@ from refmq.aio.producer import Producer as AsyncProducer
 from refmq.aio.pull_consumer import PullConsumer as AsyncPullConsumer
 from refmq.client.message import ReceivedMessage
 from refmq.client.transaction import TransactionState
-from refmq.errors import ClosedError, InvalidMessage
+from refmq.errors import ClosedError, InvalidMessage, UsageError
 from refmq.sync.loop import LoopThread
 from tests.aio.harness import servers
 
@@ -30,6 +30,36 @@ def namesrv() -> Iterator[str]:
     yield running.namesrv
     thread.call(stack.aclose(), 30)
     thread.close()
+
+
+@pytest.mark.parametrize(
+    ("ours", "twin"),
+    [
+        (sync.Producer, AsyncProducer),
+        (sync.Consumer, AsyncConsumer),
+        (sync.PullConsumer, AsyncPullConsumer),
+        (sync.Admin, AsyncAdmin),
+        (sync.Producer.transaction, AsyncProducer.transaction),
+    ],
+)
+def test_parameters_are_those_of_the_asynchronous_twin(ours: object, twin: object) -> None:
+    assert callable(ours)
+    assert callable(twin)
+    assert inspect.signature(ours).parameters == inspect.signature(twin).parameters
+
+
+def test_a_wrong_argument_shows_at_once_and_to_type_checkers() -> None:
+    """mypy --strict reads this file: were the constructors untyped, the comments would be unused, which is an error."""
+    with pytest.raises(TypeError, match="group"):
+        sync.Producer("127.0.0.1:1")  # type: ignore[call-arg]  # the group is missing
+    with pytest.raises(TypeError, match="positional"):
+        sync.Admin("127.0.0.1:1", 5.0)  # type: ignore[call-arg]  # one argument too many
+    consumer = sync.Consumer("127.0.0.1:1", group="g", topics="T", mode="wrong")  # type: ignore[arg-type]  # no mode
+    with pytest.raises(UsageError, match="mode is"):
+        consumer.open()
+    producer = sync.Producer("127.0.0.1:1", group="g", heartbeet=3)  # type: ignore[call-arg]  # no option
+    with pytest.raises(UsageError, match="Did you mean heartbeat"):
+        producer.open()
 
 
 def test_a_message_goes_there_and_back(namesrv: str) -> None:

@@ -45,6 +45,18 @@ def test_two_of_them_know_nothing_of_each_other(cluster: TestCluster) -> None:
         assert cluster.messages("Orders").bodies() == [b"here"]
 
 
+def test_messages_come_in_the_order_in_which_they_were_stored(cluster: TestCluster) -> None:
+    cluster.add_broker("broker-b")
+    cluster.topic("Orders", queues=4)
+    with sync.Producer(cluster.namesrv, group="p") as producer:
+        queues = producer.queues("Orders")
+        assert {queue.broker for queue in queues} == {"broker-a", "broker-b"}
+        for number in range(20):
+            producer.send("Orders", b"%d" % number, queue=queues[(7 * number) % len(queues)])
+            time.sleep(0.002)  # of one millisecond only a broker knows the order
+    assert cluster.messages("Orders").bodies() == [b"%d" % number for number in range(20)]
+
+
 def test_messages_offsets_and_lag_can_be_asked_for(cluster: TestCluster) -> None:
     cluster.topic("Orders", queues=2)
     for number in range(4):

@@ -26,6 +26,7 @@ from refmq.aio.instance import ConnectionOptions, Instance
 from refmq.aio.member import GroupMember, MemberSettings
 from refmq.aio.offsets import LocalOffsets, OffsetStore
 from refmq.aio.retries import DEAD, Retries
+from refmq.aio.scope import Scope, Scopes
 from refmq.aio.sending import Sender
 from refmq.aio.traces import MessageTraces
 from refmq.client import rebalance
@@ -157,6 +158,7 @@ class Consumer:
         self._closing = False
         self._settled = asyncio.Event()
         self._started_ms: dict[tuple[MessageQueue, int], int] = {}
+        self._scopes = Scopes(self._member.trusts, self._stopped)
         self._workers: list[asyncio.Task[None]] = []
         self._traces: MessageTraces | None = None
         if message_trace:
@@ -276,11 +278,11 @@ class Consumer:
         wire = self._wire(queue)
         place = checked_start(when)
         if place == "first":
-            offset = await self._member.min_offset(wire)
+            offset = await self._member.places.min_offset(wire)
         elif place == "last":
-            offset = await self._member.max_offset(wire)
+            offset = await self._member.places.max_offset(wire)
         else:
-            offset = await self._member.offset_at(wire, int(place.timestamp() * 1000))
+            offset = await self._member.places.offset_at(wire, int(place.timestamp() * 1000))
         await self._member.seek(wire, offset)
 
     def pause(self, *queues: MessageQueue) -> None:
@@ -322,6 +324,11 @@ class Consumer:
         timer = self._suspended.pop(queue, None)
         if timer is not None:
             timer.cancel()
+
+    def expired(self, queue: MessageQueue) -> None:
+        """Called by the member: another consumer may have the queue soon, so whoever is at work on it is stopped."""
+        if self._scopes.stop(queue):
+            log.warning("the lock of %s ran out while somebody had a message of it: the work is stopped", queue)
 
     def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         if self._listener is not None:
@@ -390,7 +397,7 @@ class Consumer:
                 return None
             queue, offset = place
             message = self._messages[place]
-            step = rebalance.consume_start(member.state, queue, offset, member.clock_ms(), member.fingerprint(message))
+            step = rebalance.consume_start(member.state, queue, offset, member.clock_ms(), message.fingerprint)
             if step.event is not None:
                 break
             if self.mode == "orderly":
@@ -423,16 +430,19 @@ class Consumer:
 
     async def _work(self, listener: Listener) -> None:
         while (message := await self._next()) is not None:
+            scope = Scope(self._scopes, message, self._consume_timeout)
             try:
-                async with asyncio.timeout(self._consume_timeout):
+                async with scope:
                     await listener(message)
                 verdict = SUCCESS
-            except TimeoutError:
-                verdict = Verdict(False, reason=f"the listener took more than {self._consume_timeout:g} s")
             except Exception as error:
-                log.warning("the listener of %s failed", self.group, exc_info=error)
-                verdict = Verdict(False, reason=f"{type(error).__name__}: {error}")
-            await self.settle(message, verdict)
+                if scope.too_late:
+                    verdict = Verdict(False, reason=f"the listener took more than {self._consume_timeout:g} s")
+                else:
+                    log.warning("the listener of %s failed", self.group, exc_info=error)
+                    verdict = Verdict(False, reason=f"{type(error).__name__}: {error}")
+            if not scope.stopped:
+                await self.settle(message, verdict)
 
     # Verdicts -------------------------------------------------------------------------------------------------------
 
@@ -450,9 +460,7 @@ class Consumer:
         if not verdict.success:
             log.warning("%s of %s failed (%s)", message.msg_id, message.topic, verdict.reason or "no reason given")
         done = verdict.success or await self._give_back(message, verdict)
-        step = rebalance.consume_finish(
-            self._member.state, queue, offset, success=done, message=self._member.fingerprint(message)
-        )
+        step = rebalance.consume_finish(self._member.state, queue, offset, success=done, message=message.fingerprint)
         if step.event is None:
             return  # the queue went while the message was given back
         self._member.take_now(step)
@@ -460,6 +468,11 @@ class Consumer:
             self._messages.pop(place, None)
         else:
             self._try_again(message)
+        self._hands_free(place)
+
+    def _hands_free(self, place: tuple[MessageQueue, int]) -> None:
+        """Nobody is at work on a message any more."""
+        queue, _ = place
         self._member.nudge(queue)
         self._settled.set()
         if self.mode == "orderly":
@@ -468,6 +481,18 @@ class Consumer:
             if held is not None and held.dropped:
                 self._messages.pop(place, None)
                 self._member.wake()
+
+    def scope(self, message: ReceivedMessage) -> Scope | None:
+        """The time for the work on a message, when it may have to end early."""
+        return Scope(self._scopes, message) if self._member.state.locks else None
+
+    def _stopped(self, message: ReceivedMessage) -> None:
+        """The work on a message was stopped because its lock ran out: it is no failure, and no attempt is counted."""
+        queue, offset = place = (message.queue, message.queue_offset)
+        self._started_ms.pop(place, None)
+        step = rebalance.consume_finish(self._member.state, queue, offset, success=False, message=message.fingerprint)
+        self._member.take_now(step)
+        self._hands_free(place)
 
     async def _give_back(self, message: ReceivedMessage, verdict: Verdict) -> bool:
         """Whether somebody else has the message now."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import socket
@@ -33,11 +34,6 @@ if hasattr(os, "register_at_fork"):  # where there is no fork there is nothing t
     os.register_at_fork(after_in_child=_ThisProcess.look)
 
 
-def process_id() -> int:
-    """The number of this process, in a forked child its own."""
-    return _ThisProcess.id
-
-
 def local_address() -> str:
     """The address of this machine that a packet to somewhere else would carry; loopback when there is none.
 
@@ -49,6 +45,13 @@ def local_address() -> str:
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"
+
+
+def process_id(loop: asyncio.AbstractEventLoop | None = None) -> int:
+    """The number of this process, in a forked child its own. The running loop (or the given one) may have a number of its
+    own: the simulated one does."""
+    own = getattr(asyncio._get_running_loop() if loop is None else loop, "process_id", None)
+    return own() if own is not None else _ThisProcess.id
 
 
 def new_instance_name(now_ns: int | None = None) -> str:

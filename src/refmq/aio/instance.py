@@ -7,6 +7,7 @@ no global table, so two groups, two clusters or two accounts in one program cann
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 import os
 import random
@@ -104,6 +105,7 @@ class Instance:
         on_route: Callable[[str, TopicRouteData], None] | None = None,
         options: ConnectionOptions,
     ) -> None:
+        _check_options(what, options)
         given = namesrv if namesrv is not None else os.environ.get("NAMESRV_ADDR", "")
         self.name_servers = parse_name_servers(given)
         self.namespace = options.get("namespace") or namespace_of(self.name_servers)
@@ -179,7 +181,7 @@ class Instance:
             raise ClosedError(f"This {self.what} is not open yet: use `async with`, which opens and closes it.")
         if self.closed:
             raise ClosedError(f"This {self.what} is closed.")
-        if process_id() != self._pid:
+        if process_id(self.loop) != self._pid:
             raise ForkedError(f"This {self.what} was opened in process {self._pid}: open one in each process.")
         try:
             here = asyncio.get_running_loop()
@@ -419,6 +421,16 @@ class Instance:
 
     def next_id(self) -> str:
         return self.ids.next(self._wall_ms())
+
+
+def _check_options(what: str, options: ConnectionOptions) -> None:
+    """Python does not look at the names of options; a misspelt one would change nothing, silently."""
+    known = ConnectionOptions.__annotations__
+    for name in options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise UsageError(f"A {what} has no option {name}.{hint}")
 
 
 def _file_name(client_id: str) -> str:

@@ -23,6 +23,7 @@ from typing import Final, Protocol
 
 from refmq.aio.instance import ASK_TIMEOUT_S, ConnectionOptions, Instance
 from refmq.aio.offsets import OffsetStore, RemoteOffsets
+from refmq.aio.places import Places
 from refmq.client import rebalance
 from refmq.client.allocate import allocate_averagely
 from refmq.client.allocate_rooms import Strategy
@@ -34,7 +35,6 @@ from refmq.client.route import all_addresses, master_of, reader_of, subscribe_qu
 from refmq.client.start_offset import Ask, StartAt, beginning, from_where
 from refmq.client.subscription import Sql, subscription, wants
 from refmq.errors import BrokerError, ConnectFailed, NetworkError, RefmqError, SubscriptionNotLatest, UsageError
-from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Answer, Connection
 from refmq.net.message_list import read_messages
@@ -56,14 +56,6 @@ from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.clients import GetConsumerListByGroupRequest
 from refmq.protocol.headers.codec import decode_header
-from refmq.protocol.headers.offsets import (
-    GetMaxOffsetRequest,
-    GetMaxOffsetResponse,
-    GetMinOffsetRequest,
-    GetMinOffsetResponse,
-    SearchOffsetRequest,
-    SearchOffsetResponse,
-)
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
 from refmq.trace.record import NoRecorder
 
@@ -79,7 +71,6 @@ LOOK_S: Final = 0.05
 """How soon a full cache is looked at again."""
 ERROR_S: Final = 1.0
 FLOW_CONTROL_S: Final = 0.02
-ADMIN_TIMEOUT_S: Final = 6.0
 
 log = logging.getLogger("refmq.client")
 
@@ -90,6 +81,10 @@ class Receiver(Protocol):
     def came(self, queue: MessageQueue, messages: Sequence[ReceivedMessage]) -> None: ...
 
     def went(self, queue: MessageQueue) -> None: ...
+
+    def expired(self, queue: MessageQueue) -> None:
+        """The lock of a queue can be relied on no longer: nobody may be at work on it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +130,7 @@ class GroupMember:
             on_route=self._route_came,
             options=options,
         )
+        self.places = Places(self.instance)
         self.namespace = self.instance.namespace
         self.group = names.with_namespace(settings.group, self.namespace)
         self.retry_topic = names.retry_topic(self.group)
@@ -150,6 +146,8 @@ class GroupMember:
         self._room: dict[MessageQueue, asyncio.Event] = {}
         self._suggested: dict[MessageQueue, int] = {}
         self._paused: set[MessageQueue] = set()
+        self._trust_timers: dict[MessageQueue, asyncio.TimerHandle] = {}
+        """One for each lock that is relied on."""
         self._turn = asyncio.Lock()
         self.assigned = False
         """The application chooses the queues; nothing is shared."""
@@ -252,12 +250,6 @@ class GroupMember:
         if step.event is not None:
             self.instance.recorder.record(step.event)
 
-    def fingerprint(self, message: ReceivedMessage) -> int:
-        """The name of a message in a trace; 0 when nothing is recorded."""
-        if isinstance(self.instance.recorder, NoRecorder):
-            return 0
-        return message_fingerprint(message.properties.get(names.UNIQ_KEY, "").encode(), message.body)
-
     async def _write(self, queue: MessageQueue, offset: int, *, sure: bool) -> None:
         try:
             await self.offsets.write(queue, offset, sure=sure)
@@ -325,7 +317,7 @@ class GroupMember:
                 await self.take(rebalance.release_queue(self.state, queue))
             wanted = rebalance.to_acquire(self.state, sorted(self.subscriptions))
             if self.state.locks:
-                await self._lock([queue for queue in wanted if not self._trusts(queue)])
+                await self._lock([queue for queue in wanted if not self.trusts(queue)])
             for queue in wanted:
                 await self._acquire(queue)
             left = rebalance.to_acquire(self.state, sorted(self.subscriptions))
@@ -405,9 +397,9 @@ class GroupMember:
     async def _beginning(self, queue: MessageQueue) -> int:
         place = beginning(self.settings.start, queue.topic)
         if place.ask is Ask.END:
-            return await self.max_offset(queue)
+            return await self.places.max_offset(queue)
         if place.ask is Ask.TIME:
-            return await self.offset_at(queue, place.at_ms)
+            return await self.places.offset_at(queue, place.at_ms)
         return place.offset
 
     # Locks ----------------------------------------------------------------------------------------------------------
@@ -415,7 +407,7 @@ class GroupMember:
     def clock_ms(self) -> int:
         return int(self.instance.loop.time() * 1000)
 
-    def _trusts(self, queue: MessageQueue) -> bool:
+    def trusts(self, queue: MessageQueue) -> bool:
         return rebalance.trusts(self.state, queue, self.clock_ms())
 
     async def _lock(self, queues: Sequence[MessageQueue]) -> None:
@@ -440,6 +432,25 @@ class GroupMember:
             granted = set(decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
             for queue in wanted:
                 self.state = rebalance.lock_queue(self.state, queue, granted=queue in granted, asked_at_ms=asked_at_ms)
+                self._watch_trust(queue)
+                if queue not in granted:
+                    self._receiver.expired(queue)
+
+    def _watch_trust(self, queue: MessageQueue) -> None:
+        """Looks when the trust in a lock is over, so that no listener outlives it (W-16)."""
+        timer = self._trust_timers.pop(queue, None)
+        if timer is not None:
+            timer.cancel()
+        until_ms = self.state.trust.get(queue)
+        if until_ms is not None and not self.instance.closed:
+            loop = asyncio.get_running_loop()
+            self._trust_timers[queue] = loop.call_at(until_ms / 1000, self._trust_over, queue)
+
+    def _trust_over(self, queue: MessageQueue) -> None:
+        now_ms = max(self.clock_ms(), self.state.trust.get(queue, 0))  # a timer may be early by the clock's resolution
+        self.take_now(rebalance.trust_expire(self.state, queue, now_ms))
+        self._trust_timers.pop(queue, None)
+        self._receiver.expired(queue)
 
     async def _renew_locks(self) -> None:
         held = sorted(self.state.held)
@@ -464,6 +475,8 @@ class GroupMember:
 
     def _stop_pulling(self, queue: MessageQueue) -> None:
         self._stop_task(queue)
+        if queue not in self.state.held:
+            self._watch_trust(queue)
         self._room.pop(queue, None)
         self._suggested.pop(queue, None)
         self._receiver.went(queue)
@@ -485,7 +498,7 @@ class GroupMember:
             held = self.state.held.get(queue)
             if held is None or held.dropped:
                 return
-            full = is_full(held, self.settings.limits) or queue in self._paused or not self._trusts(queue)
+            full = is_full(held, self.settings.limits) or queue in self._paused or not self.trusts(queue)
             if full:
                 await self._wait_for_room(queue)
                 continue
@@ -542,6 +555,7 @@ class GroupMember:
             group=self.group,
             renamed=retried or self.namespace is not None,
             settler=self._settler,
+            recorded=not isinstance(self.instance.recorder, NoRecorder),
         )
         return [message for message in messages if retried or wants(data, message)]
 
@@ -599,30 +613,6 @@ class GroupMember:
         for queue in sorted(self.state.held):
             await self.take(rebalance.commit_send(self.state, queue))
         await self.offsets.flush()
-
-    async def max_offset(self, queue: MessageQueue) -> int:
-        header = GetMaxOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker)
-        answer = await self._ask_master(queue, self.instance.make(RequestCode.GET_MAX_OFFSET, header))
-        return decode_header(GetMaxOffsetResponse, answer).offset
-
-    async def min_offset(self, queue: MessageQueue) -> int:
-        header = GetMinOffsetRequest(topic=queue.topic, queue_id=queue.queue_id, broker_name=queue.broker)
-        answer = await self._ask_master(queue, self.instance.make(RequestCode.GET_MIN_OFFSET, header))
-        return decode_header(GetMinOffsetResponse, answer).offset
-
-    async def offset_at(self, queue: MessageQueue, at_ms: int) -> int:
-        header = SearchOffsetRequest(
-            topic=queue.topic, queue_id=queue.queue_id, timestamp=at_ms, broker_name=queue.broker
-        )
-        answer = await self._ask_master(queue, self.instance.make(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
-        return decode_header(SearchOffsetResponse, answer).offset
-
-    async def _ask_master(self, queue: MessageQueue, command: RemotingCommand) -> RemotingCommand:
-        route = self.instance.routes.get(queue.topic) or await self.instance.refresh_route(queue.topic)
-        address = master_of(route, queue.broker) if route is not None else None
-        if address is None:
-            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker at present")
-        return await self.instance.call(address, command, ADMIN_TIMEOUT_S)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Goes to another place in a queue of ours."""

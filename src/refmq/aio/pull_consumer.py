@@ -151,25 +151,25 @@ class PullConsumer:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Goes on at ``offset``. It has to lie within the queue."""
         wire = self._wire(queue)
-        first, end = await self._member.min_offset(wire), await self._member.max_offset(wire)
+        first, end = await self._member.places.min_offset(wire), await self._member.places.max_offset(wire)
         if not first <= offset <= end:
             raise UsageError(f"{queue} has the offsets {first} to {end}; {offset} is not among them.")
         await self._member.seek(wire, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        await self._member.seek(self._wire(queue), await self._member.min_offset(self._wire(queue)))
+        await self._member.seek(self._wire(queue), await self._member.places.min_offset(self._wire(queue)))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        await self._member.seek(self._wire(queue), await self._member.max_offset(self._wire(queue)))
+        await self._member.seek(self._wire(queue), await self._member.places.max_offset(self._wire(queue)))
 
     async def offset_at(self, queue: MessageQueue, when: StartAt) -> int:
         """The first offset from a time on; the first or the next one of the queue."""
         wire, place = self._wire(queue), checked_start(when)
         if place == "first":
-            return await self._member.min_offset(wire)
+            return await self._member.places.min_offset(wire)
         if place == "last":
-            return await self._member.max_offset(wire)
-        return await self._member.offset_at(wire, int(place.timestamp() * 1000))
+            return await self._member.places.max_offset(wire)
+        return await self._member.places.offset_at(wire, int(place.timestamp() * 1000))
 
     async def committed(self, queue: MessageQueue) -> int | None:
         """The committed offset at the broker, None when there is none."""
@@ -220,6 +220,12 @@ class PullConsumer:
         self._ready = deque(entry for entry in self._ready if entry[0] != queue)
         self._polled = [entry for entry in self._polled if entry[0] != queue]
 
+    def expired(self, queue: MessageQueue) -> None:
+        """Called by the member: never, there are no locks."""
+
+    def scope(self, message: ReceivedMessage) -> None:
+        return None
+
     async def settle(self, message: ReceivedMessage, verdict: Verdict) -> None:
         raise UsageError("A pull consumer has no verdicts: commit, or seek back.")
 
@@ -227,8 +233,7 @@ class PullConsumer:
         found: list[ReceivedMessage] = []
         while self._ready and len(found) < count:
             queue, message = self._ready.popleft()
-            fingerprint = self._member.fingerprint(message)
-            step = rebalance.consume_start(self._member.state, queue, message.queue_offset, 0, fingerprint)
+            step = rebalance.consume_start(self._member.state, queue, message.queue_offset, 0, message.fingerprint)
             if step.event is not None:
                 self._member.take_now(step)
                 self._polled.append((queue, message.queue_offset))

@@ -19,6 +19,7 @@ SEND_BACK_TIMEOUT_S: Final = 5.0
 SEND_TIMEOUT_S: Final = 3.0
 INNER_GROUP: Final = "CLIENT_INNER_PRODUCER"
 FIRST_RETRY_LEVEL: Final = 3
+TIMES_MAX: Final = 0x7FFF_FFFF
 DEAD: Final = -1
 """The delay level that means the dead letter queue."""
 
@@ -66,8 +67,14 @@ class Retries:
         await self._instance.call(address, command, SEND_BACK_TIMEOUT_S)
 
     async def _send_copy(self, message: ReceivedMessage, delay_level: int) -> SendResult:
-        """A copy has properties of its own: those of the original are as they were, whatever is sent later."""
-        times = self._times_max if delay_level == DEAD else message.reconsume_times + 1
+        """A copy has properties of its own: those of the original are as they were, whatever is sent later.
+
+        A broker compares the number of a copy, which counts the attempt that has just failed, with the bound as it does
+        the number of a message that is sent back, which does not. So the bound is one higher here; with upstream's, a
+        message that fails for the last time but one is dead.
+        """
+        bound = min(self._times_max + 1, TIMES_MAX)
+        times = bound if delay_level == DEAD else message.reconsume_times + 1
         left_out = {names.TRANSACTION_PREPARED, names.KEYS, names.TAGS, names.WAIT_STORE_MSG_OK, names.DELAY_TIME_LEVEL}
         kept = {name: value for name, value in message.properties.items() if name not in left_out}
         extra = {
@@ -75,7 +82,7 @@ class Retries:
             names.ORIGIN_MESSAGE_ID: message.properties.get(names.ORIGIN_MESSAGE_ID, message.msg_id),
             names.RETRY_TOPIC: names.with_namespace(message.topic, self._instance.namespace),
             names.RECONSUME_TIME: str(times),
-            names.MAX_RECONSUME_TIMES: str(self._times_max),
+            names.MAX_RECONSUME_TIMES: str(bound),
         }
         level = delay_level if delay_level > 0 else FIRST_RETRY_LEVEL + message.reconsume_times
         copy = Message(

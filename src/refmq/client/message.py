@@ -15,6 +15,7 @@ from types import MappingProxyType, TracebackType
 from typing import Final, Protocol
 
 from refmq.errors import InvalidMessage, InvalidName
+from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import HostAddress, MessageQueue
 from refmq.protocol import names
 from refmq.protocol.compression import decompress
@@ -149,10 +150,25 @@ class SendResult:
 # Received messages --------------------------------------------------------------------------------------------------
 
 
+class Scope(Protocol):
+    """``async with`` around the work on a message. Leaving it gives True when the work was stopped: then there is no
+    verdict."""
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool: ...
+
+
 class Settler(Protocol):
     """Who takes the verdict on a message: its consumer."""
 
     async def settle(self, message: ReceivedMessage, verdict: Verdict) -> None: ...
+
+    def scope(self, message: ReceivedMessage) -> Scope | None:
+        """What surrounds the work on a message, when it may have to end early."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +206,8 @@ class ReceivedMessage:
     prepared_transaction_offset: int = 0
     offset_msg_id: str = ""
     stored_bytes: int = 0
+    fingerprint: int = field(default=0, repr=False, compare=False)
+    """The name of the message in traces, where brokers name it by the body as it is stored; 0 when none is recorded."""
     settler: Settler | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -215,7 +233,8 @@ class ReceivedMessage:
     def processing(self) -> Processing:
         """``async with msg.processing():`` leaving the block is success, an exception means "later".
 
-        The exception is logged and does not leave the block, except those that end a task or a program.
+        The exception is logged and does not leave the block, except those that end a task or a program. In order, the
+        block is cancelled when the lock of its queue runs out, and then the message comes again.
         """
         return Processing(self)
 
@@ -240,17 +259,24 @@ class ReceivedMessage:
 class Processing:
     """The block in which an application deals with messages."""
 
-    __slots__ = ("_messages",)
+    __slots__ = ("_messages", "_scope")
 
     def __init__(self, *messages: ReceivedMessage) -> None:
         self._messages = messages
+        self._scope: Scope | None = None
 
     async def __aenter__(self) -> None:
-        return None
+        if len(self._messages) == 1:  # what is handed out in order comes one by one
+            (message,) = self._messages
+            self._scope = message._settler().scope(message)
+        if self._scope is not None:
+            await self._scope.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
+        if self._scope is not None and await self._scope.__aexit__(kind, error, traceback):
+            return True
         if error is not None and not isinstance(error, Exception):
             return False  # cancelled, or Ctrl-C: no verdict, somebody gets the messages again
         verdict = SUCCESS if error is None else Verdict(False, reason=f"{type(error).__name__}: {error}")
@@ -282,11 +308,18 @@ def host_text(host: HostAddress) -> str:
 
 
 def received_message(
-    record: Record, broker: str, *, namespace: str | None = None, group: str = "", settler: Settler | None = None
+    record: Record,
+    broker: str,
+    *,
+    namespace: str | None = None,
+    group: str = "",
+    settler: Settler | None = None,
+    recorded: bool = False,
 ) -> ReceivedMessage:
     """The message that a record holds, decompressed, under the names that the application knows.
 
-    A message of the group's retry topic shows the topic that it was first sent to.
+    A message of the group's retry topic shows the topic that it was first sent to. What is ``recorded`` in a trace has
+    a fingerprint.
     """
     properties = decode_properties(record.properties)
     topic = record.topic
@@ -311,5 +344,6 @@ def received_message(
         prepared_transaction_offset=record.prepared_transaction_offset,
         offset_msg_id=offset_id,
         stored_bytes=len(record.body),
+        fingerprint=(message_fingerprint(properties.get(names.UNIQ_KEY, "").encode(), record.body) if recorded else 0),
         settler=settler,
     )

@@ -23,6 +23,7 @@ specification is built in; none of them can be noticed by Java members of the sa
 | QueryErrorKnown  | only "not found" means that there is no offset; after any other error the queue waits (W-07)  |
 | CancelUnlock     | a loan is given back when the last listener ends, never later (W-13, W-15)                    |
 | LeaveWaits       | `leave` is enabled when no listener runs (W-24)                                               |
+| ListenerBounded  | a listener is cancelled when the trust in its lock ends (W-16)                                |
 
 `seek_queue` and `correct_offset` have no action in Rebalance.tla: they are resets, of an application or of a broker
 whose queue begins or ends elsewhere.
@@ -169,7 +170,7 @@ def _holding(member: Member, queue: MessageQueue, held: ProcessQueue) -> Member:
 
 
 def _event(member: Member, action: str, queue: MessageQueue, a: int = 0, b: int = 0, c: int = 0) -> Event:
-    return Event(action, member.actor, queue.topic, queue.queue_id, a=a, b=b, c=c)
+    return Event(action, member.actor, f"{queue.topic}@{queue.broker}", queue.queue_id, a=a, b=b, c=c)
 
 
 # ViewRefresh, RouteRefresh ------------------------------------------------------------------------------------------
@@ -203,8 +204,8 @@ def release_queue_enabled(member: Member, queue: MessageQueue) -> bool:
     held = member.held.get(queue)
     if held is None or member.left:
         return False
-    if held.dropped:
-        return True
+    if held.dropped:  # given up already, but for the loan: that ends with the last listener
+        return not held.running
     if member.routes.get(queue.topic) == ():
         return True
     mine = share(member, queue.topic)

@@ -487,6 +487,13 @@ ANOMALIES: Final = (
     Invariant("WellFormed", "An event holds what this table says, and every one is there once, in its order."),
     Invariant("SidesAgree", "What a client is told its broker did; what a broker did for clients was asked for."),
     Invariant("NodeCoherent", "The steps of a node follow from each other."),
+    Invariant("EveryMessageConsumed", "In the end every message that a group wants is consumed, or a dead letter."),
+    Invariant("LeaveCommits", "Members that leave in good order have committed what they consumed."),
+    Invariant("CommittedInTime", "What was consumed is committed after a few seconds."),
+    Invariant("OnlyHoldersAct", "A member pulls, hands out and commits only queues that it has."),
+    Invariant("ListenedIsWanted", "A listener gets messages that its group wants, from where they are stored."),
+    Invariant("DeadAfterRetries", "A dead letter has failed once more than there are retries."),
+    Invariant("ConsumedWhenCalm", "In a group that nothing disturbs a message is consumed at once, and once."),
 )
 """What clients see and no specification has: the families of Jepsen's kafka workload for queues, as the promises that
 they break ("lost write" is AckedSurvives and has its name), and the promise of long polling."""
@@ -517,10 +524,14 @@ CLIENT_FIELDS: Final = {
     "Notified": (),
     "LockQueue": ("granted", "at_ms"),
     "UnlockQueue": ("", "at_ms"),
+    "Produce": ("class", "", "message"),
+    "Subscribe": ("wanted_classes", "orderly", "retries_max", "from_first"),
+    "Listen": ("reconsume_times", "queue_offset", "message"),
 }
 """What the events of a client's operation hold; -1 where the answer is not known yet. The status of a sending that is
 invoked is the class of the message, a number below 4 by which filters choose; that of a pull is how many ms it may
-wait. `Notified` is no operation: a broker has told the client that its group changed."""
+wait. `Notified` is no operation: a broker has told the client that its group changed. The last three are what an
+application sees of a real client: it sends, it joins a group, its listener is called."""
 
 CONSUMED_FIELDS: Final = ("physical_offset", "queue_offset", "message", "size_bytes")
 """What a `consumed` event holds: one message that reached a client, whatever operation brought it."""

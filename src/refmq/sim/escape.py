@@ -22,6 +22,7 @@ alone: the fence is for the loop's thread only.
 from __future__ import annotations
 
 import builtins
+import calendar
 import datetime as dt
 import os
 import random
@@ -176,7 +177,7 @@ class Guard:
                 return original(*args, **kwargs)
             if patch.harmless_from is not None and len(args) >= patch.harmless_from:
                 # Simulated machines stand in Greenwich.
-                return (_GMTIME if original is _LOCALTIME else original)(*args, **kwargs)
+                return _IN_GREENWICH.get(original, original)(*args, **kwargs)
             if patch.stamp is not None and _package(sys._getframe(1)) in CLOCK_READERS:
                 return patch.stamp(wall_ms())
             if _is_permitted(2):
@@ -255,8 +256,8 @@ def _nanoseconds(wall_ms: int) -> int:
     return wall_ms * 1_000_000
 
 
-_LOCALTIME: Final = time.localtime
-_GMTIME: Final = time.gmtime
+_IN_GREENWICH: Final[dict[Any, Callable[..., Any]]] = {time.localtime: time.gmtime, time.mktime: calendar.timegm}
+"""Functions that know the time zone of the machine, and those that do the same without it."""
 _GENERATOR_METHODS: Final = frozenset({"random", "getrandbits", "seed", "setstate"})
 _HIDDEN_GENERATOR: Final = getattr(random, "_inst", None)
 
@@ -289,6 +290,7 @@ _PATCHES: Final = [
     *_patches(time, "time.{}", "process_time", "process_time_ns", "thread_time", "thread_time_ns"),
     *_patches(time, "time.{}", "clock_gettime", "clock_gettime_ns"),
     Patch(time, "localtime", "the time zone of the machine", harmless_from=1),
+    Patch(time, "mktime", "the time zone of the machine", harmless_from=1),
     Patch(time, "gmtime", "time.gmtime", harmless_from=1),
     Patch(time, "ctime", "time.ctime", harmless_from=1),
     Patch(time, "asctime", "time.asctime", harmless_from=1),

@@ -45,6 +45,9 @@ CALLBACKS_PER_MOMENT_MAX: Final = 200_000
 """More callbacks than this at one moment of virtual time means an endless loop."""
 TASKS_KEPT_MIN: Final = 64
 """Finished tasks are dropped from a process when it has twice as many as after the last time, at least this."""
+LIVES_MAX: Final = 1_000
+"""Lives of a node that have process numbers of their own."""
+
 EXECUTOR_DELAY_S: Final = (0.000_02, 0.000_2)
 """What a thread pool takes to run a function: shortest and longest."""
 
@@ -201,6 +204,11 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def entropy(self) -> random.Random:
         """The random numbers of the process that asks, for shells that need a unique identifier."""
         return CURRENT.get(self.outside).entropy
+
+    def process_id(self) -> int:
+        """The number of the process that asks: the same in every run, another one in every life."""
+        process = CURRENT.get(self.outside)
+        return int(process.address.rpartition(".")[2]) * LIVES_MAX + process.life % LIVES_MAX
 
     # --- scheduling -------------------------------------------------------------------------------------------
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
@@ -11,7 +13,7 @@ from refmq.aio.consumer import Consumer as AsyncConsumer
 from refmq.aio.producer import Producer as AsyncProducer
 from refmq.aio.producer import Transaction as AsyncTransaction
 from refmq.aio.pull_consumer import PullConsumer as AsyncPullConsumer
-from refmq.client.message import SUCCESS, Message, ReceivedMessage, SendResult, Verdict
+from refmq.client.message import SUCCESS, ReceivedMessage, SendResult, Verdict
 from refmq.errors import ClosedError
 from refmq.model.ids import MessageQueue
 from refmq.sync.loop import LoopThread
@@ -26,8 +28,9 @@ class _Client(Generic[C]):
 
     _kind: type[C]
 
-    def __init__(self, namesrv: str | list[str] | tuple[str, ...] | None = None, **arguments: Any) -> None:
-        self._arguments = (namesrv, arguments)
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        inspect.signature(self._kind).bind(*positional, **named)  # a mistake shows here, not when the client opens
+        self._arguments = (positional, named)
         self._thread: LoopThread | None = None
         self._client: C | None = None
 
@@ -52,8 +55,8 @@ class _Client(Generic[C]):
             raise
 
     async def _open(self) -> C:
-        namesrv, arguments = self._arguments
-        client = self._kind(namesrv, **arguments)
+        positional, named = self._arguments
+        client = self._kind(*positional, **named)
         await client.open()
         return client
 
@@ -79,6 +82,34 @@ class _Client(Generic[C]):
         return self._thread.call(work)
 
 
+def _made_like(
+    kind: Callable[P, object],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Gives a constructor the parameters of the asynchronous client, for readers, editors and type checkers."""
+
+    def dressed(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        me = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        signature = inspect.signature(kind)
+        init.__signature__ = signature.replace(  # type: ignore[attr-defined]  # inspect looks for it
+            parameters=[me, *signature.parameters.values()], return_annotation=None
+        )
+        return init
+
+    return dressed
+
+
+def _taking(
+    method: Callable[Concatenate[Any, P], object],
+) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
+    """Gives a method the parameters of another one."""
+
+    def dressed(own: Callable[..., R]) -> Callable[Concatenate[Any, P], R]:
+        own.__signature__ = inspect.signature(method)  # type: ignore[attr-defined]  # as above
+        return own
+
+    return dressed
+
+
 def _waits(
     method: Callable[Concatenate[Any, P], Awaitable[R]],
 ) -> Callable[Concatenate[Any, P], R]:
@@ -98,6 +129,10 @@ class Producer(_Client[AsyncProducer]):
 
     _kind = AsyncProducer
 
+    @_made_like(AsyncProducer)
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
+
     send = _waits(AsyncProducer.send)
     send_oneway = _waits(AsyncProducer.send_oneway)
     send_batch = _waits(AsyncProducer.send_batch)
@@ -106,30 +141,22 @@ class Producer(_Client[AsyncProducer]):
     queues = _waits(AsyncProducer.queues)
     send_in_transaction = _waits(AsyncProducer.send_in_transaction)
 
-    def transaction(self, topic: str | Message, body: bytes = b"", **arguments: Any) -> Transaction:
+    @_taking(AsyncProducer.transaction)
+    def transaction(self, *positional: Any, **named: Any) -> Transaction:
         """``with producer.transaction(...):`` leaving the block commits, an exception rolls back."""
-        return Transaction(self, self.asynchronous.transaction, topic, body, arguments)
+        return Transaction(self, partial(self.asynchronous.transaction, *positional, **named))
 
 
 class Transaction:
     """The synchronous form of a transaction."""
 
-    def __init__(
-        self,
-        producer: Producer,
-        make: Callable[..., AsyncTransaction],
-        topic: str | Message,
-        body: bytes,
-        arguments: dict[str, Any],
-    ) -> None:
+    def __init__(self, producer: Producer, make: Callable[[], AsyncTransaction]) -> None:
         self._producer = producer
         self._make = make
-        self._given = (topic, body, arguments)
         self._transaction: AsyncTransaction | None = None
 
     async def _begin(self) -> AsyncTransaction:
-        topic, body, arguments = self._given
-        transaction = self._make(topic, body, **arguments)
+        transaction = self._make()
         await transaction.__aenter__()
         return transaction
 
@@ -163,6 +190,10 @@ class Consumer(_Client[AsyncConsumer]):
     """``refmq.Consumer`` without an event loop: iterate over it, or give it a listener (a coroutine function)."""
 
     _kind = AsyncConsumer
+
+    @_made_like(AsyncConsumer)
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
 
     commit = _waits(AsyncConsumer.commit)
     seek = _waits(AsyncConsumer.seek)
@@ -226,6 +257,10 @@ class PullConsumer(_Client[AsyncPullConsumer]):
 
     _kind = AsyncPullConsumer
 
+    @_made_like(AsyncPullConsumer)
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
+
     assign = _waits(AsyncPullConsumer.assign)
     queues = _waits(AsyncPullConsumer.queues)
     assigned = _waits(AsyncPullConsumer.assigned)
@@ -247,6 +282,10 @@ class Admin(_Client[AsyncAdmin]):
     """``refmq.Admin`` without an event loop."""
 
     _kind = AsyncAdmin
+
+    @_made_like(AsyncAdmin)
+    def __init__(self, *positional: Any, **named: Any) -> None:
+        super().__init__(*positional, **named)
 
     cluster = _waits(AsyncAdmin.cluster)
     topics = _waits(AsyncAdmin.topics)

@@ -308,7 +308,7 @@ class TestCluster:
     # What a test asks -----------------------------------------------------------------------------------------------
 
     def messages(self, topic: str) -> Stored:
-        """Everything that is in a topic now."""
+        """Everything that is in a topic now, in the order in which it was stored."""
         return self._call(self._messages(topic))
 
     def dlq(self, group: str) -> Stored:
@@ -361,6 +361,8 @@ class TestCluster:
                 continue
             for queue_id in range(part.node.broker_queues(topic)):
                 found += await self._admin.read_queue(part.address, MessageQueue(topic, name, queue_id))
+        # Brokers have one clock here; of one millisecond only each broker knows the order of its own.
+        found.sort(key=lambda message: (message.store_timestamp_ms, message.queue.broker, message.physical_offset))
         return Stored(topic, tuple(found))
 
 

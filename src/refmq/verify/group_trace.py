@@ -13,6 +13,7 @@ behaviour of Rebalance, up to what the specification says in other words:
 | `CommitOffset` over no offset, of a young queue      | over the offset at which the group began: the broker said 0   |
 | `UnlockQueue` of a loan that ended with the release  | nothing: `ReleaseQueue` and `Leave` have it                   |
 | `group@client` as the actor                          | `client`                                                      |
+| `topic@broker` as the subject of a client's event    | `topic`: there is one broker                                  |
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ class _Teller:
     def _other(self, event: Event) -> Event | None:
         if event.action == "PersistOffsets":
             return event
-        if event.subject != self._topic:
+        if event.subject.partition("@")[0] != self._topic:  # clients name the broker as well: `topic@broker`
             return None
         group, _, client = event.actor.partition("@")
         if group != self._group:
             return None
-        told = event._replace(actor=client)
+        told = event._replace(actor=client, subject=self._topic)
         place = (client, event.queue_id)
         match event.action:
             case "RouteRefresh":

@@ -29,6 +29,7 @@ enum {
     PREPARED_OFFSET,
     OFFSET_MSG_ID,
     STORED_BYTES,
+    FINGERPRINT,
     SETTLER,
     SLOTS
 };
@@ -51,6 +52,7 @@ static const char *const SLOT_NAMES[SLOTS] = {
     "prepared_transaction_offset",
     "offset_msg_id",
     "stored_bytes",
+    "fingerprint",
     "settler",
 };
 
@@ -138,6 +140,7 @@ static int fill_numbers(Reader *reader, PyObject *made, const rmq_message *read)
         {RECONSUME_TIMES, read->reconsume_times},
         {PREPARED_OFFSET, read->prepared_transaction_offset},
         {STORED_BYTES, (long long)read->body.size},
+        {FINGERPRINT, 0}, /* of a message that nobody records */
     };
 
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {

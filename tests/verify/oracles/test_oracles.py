@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from refmq.model import vocabulary
 from refmq.trace.record import Outcome
-from refmq.verify.oracles import ORACLES, Promises, judge
+from refmq.verify.oracles import NEED_INVOKES, ORACLES, Promises, judge, judge_group
 from refmq.verify.oracles import base as oracle_base
+from tests.verify.oracles.group_stories import GROUP_BAD, GROUP_GOOD
 from tests.verify.oracles.lines import Paper
 from tests.verify.oracles.stories import (
     CONSUMED,
@@ -323,6 +324,9 @@ BAD: dict[str, dict[str, Lines]] = {
     },
 }
 
+for group_name, group_cases in GROUP_BAD.items():
+    BAD[group_name] = BAD.get(group_name, {}) | group_cases
+
 
 def test_nobody_is_asked_about_a_message_that_is_decided() -> None:
     asked: list[Told] = [("RoundStart", STEP, {}), ("HalfRenewAndCheck", STEP, {"c": 7, "d": 1})]
@@ -362,6 +366,19 @@ def test_a_good_story_breaks_nothing(number: int) -> None:
     paper = ("AckedSurvives", "AnsweredWhenCalm", "QueueMatchesLog", "NoInvention", "WellFormed")  # of whole histories
     for name in set(ORACLES) - {*paper}:
         assert list(ORACLES[name](GOOD_STORIES[number], Promises())) == [], name
+
+
+@pytest.mark.parametrize("number", range(len(GROUP_GOOD)))
+def test_a_good_story_of_a_group_breaks_nothing(number: int) -> None:
+    for name in GROUP_BAD:
+        assert list(ORACLES[name](GROUP_GOOD[number], Promises())) == [], name
+
+
+def test_the_trace_of_a_group_is_judged_by_all_that_need_no_requests_of_clients() -> None:
+    for name in set(GROUP_BAD) - {"CommittedOffsetNeverAhead"}:
+        (lines, *_) = GROUP_BAD[name].values()
+        assert name in {finding.invariant for finding in judge_group(lines)}
+    assert set(GROUP_BAD) & NEED_INVOKES == set()
 
 
 def test_brokers_and_clients_that_agree_break_nothing() -> None:

@@ -9,6 +9,7 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue, Remembered
 from refmq.verify.oracles.calm import Quiet
+from refmq.verify.oracles.groups import Openness
 
 TRUST_MS: Final = 30_000
 """How long a client relies on an answer to LockQueue: ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME, 4.9.8."""
@@ -33,10 +34,13 @@ class _Progress:
 def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetNeverAhead: every message below a committed offset was consumed by the group.
 
-    A group starts where its first pull of a queue starts, or at the offset that a broker gave it first.
+    A group starts where its first pull of a queue starts, or at the offset that a broker gave it first. Of a group with
+    listeners, consumed is what they are done with.
     """
     progress: dict[tuple[str, Queue], _Progress] = {}
+    openness = Openness()
     for number, line in enumerate(lines):
+        openness.feed(line)
         key = (line.group, line.queue)
         is_client = line.outcome != Outcome.STEP
         if line.action == "Pull" and line.outcome == Outcome.INVOKE:
@@ -51,6 +55,10 @@ def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> I
             if known is not None and line.b > known.consumed_to:
                 who = line.actor if is_client else f"{line.node} for {line.actor}"
                 sentence = f"{who} commits offset {line.b} of {_name(line.queue)}, consumed to {known.consumed_to}"
+                yield Finding("CommittedOffsetNeverAhead", sentence, number)
+            first = openness.first(line.group, line.queue)
+            if first is not None and first < line.b:
+                sentence = f"{line.b} of {_name(line.queue)} is committed for {line.group}, which has not done {first}"
                 yield Finding("CommittedOffsetNeverAhead", sentence, number)
 
 

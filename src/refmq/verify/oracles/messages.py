@@ -81,11 +81,11 @@ def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
     failed: Remembered[int, str] = Remembered()
     consumed: Remembered[int, str] = Remembered()
     for number, line in enumerate(lines):
-        if line.action in (*SENDS, "SendHalf", "SendDelayed") and line.outcome == Outcome.FAIL:
+        if line.action in (*SENDS, "SendHalf", "SendDelayed", "Produce") and line.outcome == Outcome.FAIL:
             failed[line.c] = line.actor
             if line.c in consumed:
                 yield Finding("AbortedRead", f"{consumed[line.c]} was refused after it was consumed", number)
-        elif line.outcome == Outcome.CONSUMED:
+        elif line.outcome == Outcome.CONSUMED or (line.action == "Listen" and line.outcome == Outcome.INVOKE):
             consumed[line.c] = _at(line.queue, line.b)
             if line.c in failed:
                 yield Finding("AbortedRead", f"{consumed[line.c]} was refused to {failed[line.c]}", number)
