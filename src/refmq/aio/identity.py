@@ -48,8 +48,8 @@ def local_address() -> str:
 
 
 def process_id(loop: asyncio.AbstractEventLoop | None = None) -> int:
-    """The number of this process, in a forked child its own. The running loop (or the given one) may have a number of its
-    own: the simulated one does."""
+    """The number of this process, in a forked child its own. The running loop, or the given one, may have a number of
+    its own: the simulated one does."""
     own = getattr(asyncio._get_running_loop() if loop is None else loop, "process_id", None)
     return own() if own is not None else _ThisProcess.id
 

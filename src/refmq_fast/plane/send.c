@@ -270,7 +270,7 @@ rmq_status rmq_serve_send(rmq_plane *plane, const rmq_request *request, rmq_mome
     RMQ_TRY(read_properties(&header, &found));
     RMQ_TRY(stored_properties(plane, &header, &found, &stored));
     {
-        const rmq_message message = {
+        const rmq_message_to_store message = {
             .topic = header.topic,
             .queue_id = header.queue_id >= 0
                             ? header.queue_id
