@@ -56,11 +56,6 @@ int rmq_store_outcome(StoreObject *self, rmq_status status)
     case RMQ_DISK_FAILED:
     case RMQ_DIED:
         break;
-    case RMQ_MORE:
-    case RMQ_NOT_MINE:
-    case RMQ_NO_ROOM:
-        PyErr_SetString(PyExc_AssertionError, "a store does not answer so");
-        return -1;
     }
     (void)rmq_raise_kept(&self->disk);
     return -1;
