@@ -175,9 +175,12 @@ static rmq_status stored_properties(rmq_plane *plane, const send_header *header,
 
     RMQ_TRY(rmq_text_room(plane, header->properties.size + cluster_key.size + cluster.size + 3));
     to = plane->text;
-    for (size_t i = 0; i < found->count - (RMQ_IS_RIGHT(RMQ_MISTAKE_PROPERTY_LOST) || found->count == 0 ? 0 : 1); i++) {
+    for (size_t i = 0; i < found->count; i++) {
         const property *one = &found->list[i];
 
+        if (i + 1 == found->count && !RMQ_IS_RIGHT(RMQ_MISTAKE_PROPERTY_LOST)) {
+            continue;
+        }
         if (rmq_text_equals(one->name, cluster_key)) {
             to = add_property(to, plane->text, cluster_key, cluster);
             has_cluster = true;
