@@ -251,7 +251,8 @@ class FastPlane:
     # --- counts ----------------------------------------------------------------------------------------------------
 
     def add_counts(self, counts: Counts) -> None:
-        """Adds what was counted in C since the last call. How long each took is not known there: it counts as 0 ms."""
+        """Adds what was counted in C since the last call. C keeps sums: each send of a topic counts with the average
+        time, and a pull, which takes microseconds, with none."""
         sends, pulls = self._native.take_counts()
         for topic, calls, messages, size_bytes, took_ms in sends:
             _add(counts.sends.setdefault(topic, Tally()), calls, messages, size_bytes, took_ms)
