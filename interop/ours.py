@@ -68,6 +68,10 @@ def mistaken(change: tuple[str, str, str], *arguments: str) -> tuple[list[str], 
     return [sys.executable, "-c", MISTAKEN, *change, *arguments], {"PYTHONPATH": path}
 
 
+chosen_engine = "auto"
+"""Of every broker that is not given another: what `pytest --engine` says."""
+
+
 class OurNameserver:
     """``refmq namesrv`` as a process of its own."""
 
@@ -115,8 +119,10 @@ class OurBroker:
         settings: Mapping[str, str] | None = None,
         port: int | None = None,
         change: tuple[str, str, str] | None = None,
+        engine: str | None = None,
     ) -> None:
         """With a ``change`` the broker has a mistake: in a module, a text is replaced by another."""
+        self.engine = engine or chosen_engine
         self.folder = folder
         self.name = name
         self.change = change
@@ -143,7 +149,7 @@ class OurBroker:
         conf = self.folder / "broker.conf"
         if not conf.exists():  # what was changed over the wire stands in it
             write_properties(conf, self.settings)
-        arguments = ("broker", "-c", str(conf), "--listen", "127.0.0.1")
+        arguments = ("broker", "-c", str(conf), "--listen", "127.0.0.1", "--engine", self.engine)
         command, environment = refmq(*arguments) if self.change is None else mistaken(self.change, *arguments)
         log = self.folder / "broker.out"
         log.unlink(missing_ok=True)
@@ -195,7 +201,7 @@ class OurServe:
     def start(self) -> OurServe:
         keep = ["--in-memory"] if self.in_memory else ["--dir", str(self.folder / "kept")]
         ports = ("--port", str(free_port()), "--broker-port", str(free_port((-2, 0))))
-        command, environment = refmq("serve", *ports, *keep)
+        command, environment = refmq("serve", *ports, *keep, "--engine", chosen_engine)
         log = self.folder / "serve.out"
         log.unlink(missing_ok=True)
         self._child = child = Child(command, log, environment)

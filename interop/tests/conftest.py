@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from interop import ours as our_servers
 from interop.artifacts import require_tools
 from interop.jvm import Jvm
 from interop.ours import OurNameserver
@@ -48,11 +49,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="ours",
         help="whom the clients are tried against; `real` shows that the cases themselves are right",
     )
+    parser.addoption(
+        "--engine", choices=("auto", "reference", "fast"), default="auto", help="which engine our brokers run on"
+    )
     parser.addoption("--histories", type=int, default=60, help="how many differential histories of brokers to run")
     parser.addoption("--keep", type=Path, help="a new folder for logs and stores, which is not removed at the end")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    our_servers.chosen_engine = config.getoption("--engine")
     try:
         require_tools()
     except MissingTool as missing:
