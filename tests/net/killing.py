@@ -84,6 +84,7 @@ class Mode:
 
     conf: str
     keeps_all: bool = True
+    engine: str = "reference"
 
 
 SYNC = Mode("flushDiskType=SYNC_FLUSH\n")
@@ -93,6 +94,9 @@ ASYNC = Mode(
 )
 """With the extension files of queues, which have an end of their own to recover."""
 POOL = Mode("flushDiskType=ASYNC_FLUSH\ntransientStorePoolEnable=true\n", keeps_all=False)
+FAST_SYNC = Mode("flushDiskType=SYNC_FLUSH\n", engine="fast")
+FAST_ASYNC = Mode("flushDiskType=ASYNC_FLUSH\n", engine="fast")
+"""In C the newest queue units and index pages are in memory; a start has to build them again."""
 LOSS_WINDOW_S = 10.0
 """With the pool a message waits 200 ms in the process, and longer on a machine that is busy."""
 
@@ -142,7 +146,8 @@ async def spawn(folder: Path, mode: Mode) -> asyncio.subprocess.Process:
         conf.write_text(CONF + mode.conf)  # later lives find what the broker has made of it
     command = [sys.executable, "-m", "refmq", "broker", "-c", str(conf), "--port", "0", "--listen", "127.0.0.1"]
     return await asyncio.create_subprocess_exec(
-        *command, "--dir", str(folder / "store"), env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        *command, "--dir", str(folder / "store"), "--engine", mode.engine,
+        env={**os.environ, "PYTHONPATH": str(SOURCES)},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
 

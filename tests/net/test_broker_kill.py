@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
+import refmq_fast
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.protocol.record import TRANSACTION_COMMIT, TRANSACTION_ROLLBACK, Record
 from tests.net.killing import (
     ASYNC,
+    FAST_ASYNC,
+    FAST_SYNC,
     POOL,
     SYNC,
     Acked,
@@ -28,11 +31,12 @@ from tests.net.killing import (
 )
 
 KILLS = int(os.environ.get("REFMQ_KILLS", "3"))
+IN_C = [FAST_SYNC, FAST_ASYNC] if refmq_fast.AVAILABLE else []
 SEED = int(os.environ.get("REFMQ_KILL_SEED", "7"))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", [SYNC, ASYNC, POOL], ids=["sync", "async", "pool"])
+@pytest.mark.parametrize("mode", [SYNC, ASYNC, POOL, *IN_C], ids=lambda mode: f"{mode.engine}-{mode.conf.split()[-1]}")
 def test_a_broker_that_is_killed_keeps_what_it_promised(tmp_path: Path, mode: Mode) -> None:
     ledger = asyncio.run(campaign(tmp_path, mode, KILLS, SEED))
     print(
