@@ -45,6 +45,9 @@ pytestmark = [
 ]
 
 
+LARGE = replace(SMALL, log_file_bytes=8 << 20, queue_file_bytes=20 << 16, message_bytes_max=4 << 20)
+
+
 @dataclass
 class FrontRunner(Runner):
     """A runner that asks the C plane first, as `LoopEngine` does."""
@@ -352,6 +355,32 @@ def test_a_flush_that_fails_or_takes_too_long_is_told_alike() -> None:
         assert failed in pair.fast.answers
         pair.feed(send_command())
         pair.both(FlushFailed())
+        pair.check()
+
+
+@pytest.mark.parametrize("count", [1, 30, 100, 300])
+@pytest.mark.parametrize("properties", [{}, {"WAIT": "false"}], ids=["waits", "does not wait"])
+@pytest.mark.parametrize("store_config", [SMALL, SYNC], ids=["async", "sync"])
+def test_the_ids_of_a_large_batch_are_all_in_its_answer(
+    count: int, properties: dict[str, str], store_config: StoreConfig
+) -> None:
+    with a_pair(store_config=store_config) as pair:
+        body = encode_batch((BatchedMessage(0, b"", b""),) * count)
+        number = pair.feed(send_command(body=body, batch=True, properties=properties))
+        assert pair.fast.served == 1
+        pair.settle()
+        (answer,) = pair.fast.answers[number]
+        assert decode(answer).fields["msgId"].count(",") == count - 1
+        pair.check()
+
+
+def test_a_batch_whose_ids_fit_no_answer_is_handed_over_before_it_is_stored() -> None:
+    with a_pair(store_config=LARGE) as pair:
+        body = encode_batch((BatchedMessage(0, b"", b""),) * 20_000)
+        pair.feed(send_command(body=body, batch=True))
+        assert pair.fast.served == 0
+        assert pair.fast.store.max_offset("T", 0) == pair.reference.store.max_offset("T", 0)
+        pair.settle()
         pair.check()
 
 

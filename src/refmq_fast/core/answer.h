@@ -32,8 +32,9 @@ typedef struct {
     int64_t max_offset;
 } rmq_pulled;
 
-/* Room that is enough for every answer whose texts have at most 512 bytes together. */
+/* Room that is enough for every answer whose texts have at most 512 bytes together, and for one with more. */
 #define RMQ_ANSWER_BYTES_MAX 4096u
+#define RMQ_LONG_ANSWER_BYTES_MAX(more) (RMQ_ANSWER_BYTES_MAX + 6 * (more)) /* every byte of it may be escaped */
 
 /* Each writes the head of a frame to `to` and sets `*used`; the statuses are those of rmq_frame_encode_head. */
 rmq_status rmq_answer_sent(rmq_asked asked, const rmq_sent *sent, uint8_t *to, size_t capacity, size_t *used);

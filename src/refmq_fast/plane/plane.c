@@ -142,7 +142,7 @@ static rmq_status acknowledge(rmq_plane *plane, const rmq_put *put, int32_t code
         topic->sent_bytes += put->size_bytes;
         topic->took_ms += now.uptime_ms - put->begun_ms;
     }
-    RMQ_TRY(rmq_head_room(plane, RMQ_ANSWER_BYTES_MAX + put->ids.size));
+    RMQ_TRY(rmq_head_room(plane, RMQ_LONG_ANSWER_BYTES_MAX(put->ids.size)));
     RMQ_TRY(rmq_answer_sent((rmq_asked){put->opaque, put->serialize}, &sent, plane->head, plane->head_size, &used));
     return rmq_reply(plane, put->connection, put->number, put->is_oneway, used, (rmq_text){NULL, 0});
 }

@@ -18,6 +18,7 @@
 #define RANDOM_QUEUE_BOUND 99999999u /* upstream draws below this; kept, so that the distribution is the same */
 #define TOPIC_LENGTH_MAX 127u
 #define PROPERTIES_MAX 32u    /* of a message; more are handed over */
+#define IDS_BYTES_MAX (RMQ_HEADER_LENGTH_MAX / 2) /* of a batch */
 #define LEVEL_DIGITS_MAX 10u  /* as in refmq/plane/property_rules.py */
 
 /* The fields of a send that are looked at. */
@@ -229,7 +230,7 @@ static rmq_status answer_at_once(rmq_plane *plane, const rmq_put *put)
         topic->messages += (int64_t)put->count;
         topic->sent_bytes += put->size_bytes;
     }
-    RMQ_TRY(rmq_head_room(plane, RMQ_ANSWER_BYTES_MAX + put->ids.size));
+    RMQ_TRY(rmq_head_room(plane, RMQ_LONG_ANSWER_BYTES_MAX(put->ids.size)));
     RMQ_TRY(rmq_answer_sent((rmq_asked){put->opaque, put->serialize}, &sent, plane->head, plane->head_size, &used));
     return rmq_reply(plane, put->connection, put->number, put->is_oneway, used, (rmq_text){NULL, 0});
 }
@@ -296,6 +297,9 @@ rmq_status rmq_serve_send(rmq_plane *plane, const rmq_request *request, rmq_mome
         return RMQ_NOT_MINE;
     }
     RMQ_TRY(ids_of(plane, &plan, &ids));
+    if (ids.size > IDS_BYTES_MAX) {
+        return RMQ_NOT_MINE; /* before anything is stored: no header has room for so many */
+    }
     put = rmq_put_new(&plan, ids);
     if (put == NULL) {
         return RMQ_NO_MEMORY;
