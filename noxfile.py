@@ -146,13 +146,17 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def sanitize(session: nox.Session) -> None:
-    """The C core on its own and from Python, under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    """The C core on its own and from Python, under AddressSanitizer and UndefinedBehaviorSanitizer; what has threads
+    under ThreadSanitizer."""
     compiler = find_compiler()
     if compiler is None:
         session.skip("There is no C compiler.")
     prepare(session, *dependencies(), *extra("build"), *extra("test"))
     folder = build_c(session, "sanitize", "-DREFMQ_SANITIZE=ON", "-DREFMQ_C_TESTS=ON")
     session.run("ctest", "--test-dir", str(folder), "--output-on-failure")
+
+    threads = build_c(session, "tsan", "-DREFMQ_TSAN=ON", "-DREFMQ_C_TESTS=ON")
+    session.run("ctest", "--test-dir", str(threads), "--output-on-failure", "--label-regex", "threads")
 
     site = folder / "site"
     shutil.rmtree(site, ignore_errors=True)
@@ -169,7 +173,8 @@ def sanitize(session: nox.Session) -> None:
         "ASAN_OPTIONS": "detect_leaks=0",
         "REFMQ_REQUIRE_EXTENSION": "1",
     }
-    suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "conformance/store/test_differential.py"]
+    suites = ["tests/refmq_fast", "tests/net/test_fast_store.py"]
+    suites += ["conformance/store/test_differential.py"]
     fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
     tests = [*suites, *fewer, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
     session.run("python", "-m", "pytest", *tests, env=environment)
