@@ -173,7 +173,7 @@ def sanitize(session: nox.Session) -> None:
         "ASAN_OPTIONS": "detect_leaks=0",
         "REFMQ_REQUIRE_EXTENSION": "1",
     }
-    suites = ["tests/refmq_fast", "tests/net/test_fast_store.py"]
+    suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "tests/net/test_posix_disk.py"]
     suites += ["conformance/store/test_differential.py"]
     fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
     tests = [*suites, *fewer, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]

@@ -14,11 +14,14 @@ if os.environ.get("REFMQ_PURE") == "1":
 else:
     try:
         from refmq_fast._native import (
+            DiskWork,
             FrameCodec,
             Job,
             Maker,
             MessageReader,
             Plane,
+            PosixDisk,
+            PosixFile,
             Store,
             TracePage,
             crc32,
@@ -36,11 +39,14 @@ else:
 __all__ = [
     "AVAILABLE",
     "REASON",
+    "DiskWork",
     "FrameCodec",
     "Job",
     "Maker",
     "MessageReader",
     "Plane",
+    "PosixDisk",
+    "PosixFile",
     "Store",
     "TracePage",
     "crc32",

@@ -2,6 +2,7 @@
 ``ImportError`` with ``REASON``."""
 
 from collections.abc import Callable
+from os import PathLike
 from typing import Generic, Self, TypeAlias, TypeVar
 
 from typing_extensions import Buffer
@@ -97,8 +98,66 @@ class TracePage:
     def read(self, start: int, /) -> bytes:
         """A copy of what is finished, from an offset on."""
 
-Operation: TypeAlias = tuple[DiskFile | None, int, int | None, str | None]
-"""What a job waits for: a file with the start and end of what to flush, or a directory."""
+class PosixDisk:
+    """Real files below a directory, without Python between them and a ``Store``. `refmq.net.posix_disk` makes it a
+    ``Disk``. It belongs to one thread at a time. ``DiskFull``, ``DiskFailed`` and ``FlushFailed`` as there."""
+
+    def __new__(
+        cls,
+        root: str | PathLike[str],
+        /,
+        *,
+        open_files_max: int = ...,
+        mapped_bytes: int = ...,
+        mapped_file_bytes_min: int = ...,
+    ) -> Self: ...
+    @property
+    def descriptors(self) -> int:
+        """How many are open."""
+
+    def exists(self, path: str, /) -> bool: ...
+    def is_directory(self, path: str, /) -> bool: ...
+    def is_empty(self, directory: str, /) -> bool: ...
+    def modified_ms(self, path: str, /) -> int: ...
+    def usage(self, path: str, /) -> tuple[int, int]:
+        """All bytes of the file system that holds it, and the free ones."""
+
+    def open(self, path: str, /) -> PosixFile: ...
+    def create(self, path: str, size_bytes: int, reserve: bool, /) -> PosixFile: ...
+    def make_directory(self, path: str, /) -> None: ...
+    def remove(self, path: str, /) -> None: ...
+    def rename(self, source: str, target: str, /) -> None: ...
+    def start_flush(self, directory: str, /) -> DiskWork: ...
+    def rest(self) -> None:
+        """Closes every descriptor that no flush needs; files open theirs again when they are used."""
+
+class PosixFile:
+    """An open file of a ``PosixDisk``."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def size_bytes(self) -> int: ...
+    def read(self, position: int, length: int, /) -> bytes: ...
+    def write(self, position: int, data: Buffer, /) -> None: ...
+    def data_end(self) -> int: ...
+    def start_flush(self, start: int, end: int, /) -> DiskWork: ...
+    def close(self) -> None: ...
+
+class DiskWork:
+    """A flush that another thread can perform."""
+
+    def start(self) -> bool:
+        """Whether it has a descriptor; if not, none is free at the moment, and it can be tried again."""
+
+    def perform(self) -> None:
+        """Flushes, without the GIL; once, after ``start`` said True. Touches nothing of the disk."""
+
+    def finish(self) -> None:
+        """Raises what the flush failed with. Belongs in the thread of the disk."""
+
+Operation: TypeAlias = tuple[DiskFile | None, int, int | None, str | None] | DiskWork
+"""What a job waits for: a file with the start and end of what to flush, or a directory; of a `PosixDisk`, a work."""
 
 class Job:
     """A flush, maintenance, cleaning or stop of a ``Store`` under way. It must be taken to its end."""
@@ -111,9 +170,11 @@ class Job:
         """Goes on after an operation that ended well (None) or with an exception. The next one; None at the end."""
 
 class Store:
-    """A store in C over a Python disk. Topics and keys are UTF-8. `refmq.net.fast_store` makes it a `MessageStore`."""
+    """A store in C over a disk. Topics and keys are UTF-8. `refmq.net.fast_store` makes it a `MessageStore`."""
 
-    def __new__(cls, disk: Disk, settings: dict[str, int | tuple[int, ...]], emit: Emit | None, /) -> Self: ...
+    def __new__(
+        cls, disk: Disk | PosixDisk, settings: dict[str, int | tuple[int, ...]], emit: Emit | None, /
+    ) -> Self: ...
 
     # How it is opened at the positions of a recovery, in this order: see store/open.h.
     def open_name(self, path: str, changed: int, flushed: int, /) -> None: ...

@@ -1,24 +1,45 @@
-"""One set of cases for both disks, and what only real files can show."""
+"""One set of cases for every disk, and what only real files can show, in Python and in C (`refmq.net.posix_disk`)."""
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import errno
 import multiprocessing
 import os
 import resource
+import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from refmq.errors import DiskFailed, DiskFull, StoreInUse
+import refmq_fast
+from refmq.errors import DiskFailed, DiskFull, FlushFailed, StoreInUse
 from refmq.model.disk import Disk
 from refmq.model.ids import TimestampMs
 from refmq.net.files import RealDisk
+from refmq.net.posix_disk import PosixDisk
 from refmq.sim.disk import SimulatedDisk
+
+NEEDS_C = [
+    pytest.mark.skipif(not refmq_fast.AVAILABLE, reason=f"extension is off: {refmq_fast.REASON}"),
+    pytest.mark.extension,
+]
+FilesOf = Callable[..., RealDisk | PosixDisk]
+
+
+@pytest.fixture(params=[RealDisk, pytest.param(PosixDisk, marks=NEEDS_C)], ids=["python", "c"])
+def files(request: pytest.FixtureRequest) -> FilesOf:
+    """Makes a disk of real files."""
+    made: FilesOf = request.param
+    return made
+
+
+def descriptors(disk: RealDisk | PosixDisk) -> int:
+    return disk.native.descriptors if isinstance(disk, PosixDisk) else len(disk._descriptors)
 
 
 class DiskCases:
@@ -176,28 +197,36 @@ class TestRealDisk(DiskCases):
         return RealDisk(tmp_path, open_files_max=2)
 
 
-def test_many_more_files_than_descriptors(tmp_path: Path) -> None:
+class TestPosixDisk(DiskCases):
+    pytestmark = NEEDS_C
+
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> Disk:
+        return PosixDisk(tmp_path, open_files_max=2)
+
+
+def test_many_more_files_than_descriptors(files: FilesOf, tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
     try:
-        disk = RealDisk(tmp_path, open_files_max=16)
-        files = [disk.create(f"q/{number}", 8) for number in range(300)]
-        for number, file in enumerate(files):
+        disk = files(tmp_path, open_files_max=16)
+        opened = [disk.create(f"q/{number}", 8) for number in range(300)]
+        for number, file in enumerate(opened):
             file.write(0, number.to_bytes(8, "big"))
 
         async def flush_all() -> None:
-            await asyncio.gather(*[file.flush() for file in files])
+            await asyncio.gather(*[file.flush() for file in opened])
 
         asyncio.run(flush_all())
-        assert [int.from_bytes(file.read(0, 8), "big") for file in files] == list(range(300))
-        assert len(disk._descriptors) == 16
+        assert [int.from_bytes(file.read(0, 8), "big") for file in opened] == list(range(300))
+        assert descriptors(disk) == 16
         disk.close()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_an_open_file_follows_a_rename_without_a_descriptor(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path, open_files_max=1)
+def test_an_open_file_follows_a_rename_without_a_descriptor(files: FilesOf, tmp_path: Path) -> None:
+    disk = files(tmp_path, open_files_max=1)
     file = disk.create("a", 4)
     file.write(0, b"mine")
     disk.create("other", 4)  # takes the only descriptor
@@ -205,8 +234,8 @@ def test_an_open_file_follows_a_rename_without_a_descriptor(tmp_path: Path) -> N
     assert file.read(0, 4) == b"mine"
 
 
-def test_a_file_whose_name_was_taken_is_not_read_as_another(tmp_path: Path) -> None:
-    disk = RealDisk(tmp_path, open_files_max=1)
+def test_a_file_whose_name_was_taken_is_not_read_as_another(files: FilesOf, tmp_path: Path) -> None:
+    disk = files(tmp_path, open_files_max=1)
     file = disk.create("a", 4)
     disk.create("other", 4)
     disk.rename("other", "a")
@@ -238,8 +267,10 @@ def test_a_failed_flush_stays_failed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("open_files_max", [1, 8])
-def test_what_is_removed_while_its_flush_waits_for_a_thread_was_flushed(tmp_path: Path, open_files_max: int) -> None:
-    disk = RealDisk(tmp_path, open_files_max=open_files_max)
+def test_what_is_removed_while_its_flush_waits_for_a_thread_was_flushed(
+    files: FilesOf, tmp_path: Path, open_files_max: int
+) -> None:
+    disk = files(tmp_path, open_files_max=open_files_max)
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -293,12 +324,185 @@ def test_a_full_disk_at_a_write_is_told_apart_from_a_failed_one(
         file.write(0, b"partial")
 
 
-def test_a_directory_without_permission_is_a_clear_error(tmp_path: Path) -> None:
+def test_a_directory_without_permission_is_a_clear_error(files: FilesOf, tmp_path: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may do everything")
     (tmp_path / "d").mkdir(mode=0)
     with pytest.raises(DiskFailed, match="Permission denied"):
-        RealDisk(tmp_path).list("d")
+        files(tmp_path).list("d")
+
+
+# --- what the system really does -------------------------------------------------------------------------------------
+
+
+def test_a_flush_that_failed_once_fails_for_ever(files: FilesOf) -> None:
+    disk = files("/proc")  # whose files and directories have no flush
+
+    async def run() -> None:
+        file = disk.open("self/comm")
+        with pytest.raises(FlushFailed, match="cannot flush self/comm: Invalid argument"):
+            await file.flush()
+        for handle in (file, disk.open("self/comm")):
+            with pytest.raises(FlushFailed, match="an earlier flush failed: Invalid argument"):
+                await handle.flush()
+        with pytest.raises(FlushFailed, match="cannot flush directory self: Invalid argument"):
+            await disk.flush_directory("self")
+        with pytest.raises(FlushFailed, match="an earlier flush failed"):
+            await disk.flush_directory("self")
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)]
+    try:
+        if subprocess.run(mount, capture_output=True, timeout=60, check=False).returncode:
+            pytest.skip("file systems may not be mounted here")
+    except FileNotFoundError:
+        pytest.skip("there is no mount(8)")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], timeout=60, check=True)
+
+
+def test_a_disk_that_is_really_full_changes_nothing_and_goes_on_when_there_is_room(files: FilesOf, small: Path) -> None:
+    disk = files(small)
+    sparse = disk.create("sparse", 1 << 22, reserve=False)
+    disk.create("most", 900_000).write(0, b"x")
+    with pytest.raises(DiskFull, match="cannot create d/more: No space left on device"):
+        disk.create("d/more", 500_000)
+    assert disk.list("d") == ()
+    with pytest.raises(DiskFailed, match=r"No space left on device; \d+ of 1000000 bytes were written"):
+        sparse.write(0, b"y" * 1_000_000)
+    with pytest.raises(DiskFull, match="cannot write sparse: No space left on device"):
+        sparse.write(3_000_000, b"z")
+    assert sparse.read(3_000_000, 1) == b"\0"
+    disk.remove("most")
+    disk.close()
+    sparse.write(3_000_000, b"z")
+    assert sparse.read(2_999_999, 3) == b"\0z\0"
+    assert disk.usage("").used_ratio > 0.1
+
+
+def test_a_write_past_the_largest_file_allowed_failed(files: FilesOf, tmp_path: Path) -> None:
+    disk = files(tmp_path)
+    file = disk.create("f", 100_000, reserve=False)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(DiskFailed, match="File too large; 1000 of 2000 bytes were written"):
+            file.write(49_000, b"x" * 2_000)
+        with pytest.raises(DiskFailed, match="cannot write f: File too large"):
+            file.write(60_000, b"x")
+        with pytest.raises(DiskFailed, match="cannot create g: File too large"):
+            disk.create("g", 60_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert disk.list("") == ("f",)
+    file.write(60_000, b"x")
+
+
+def test_a_file_that_became_shorter_is_an_error_and_no_signal(files: FilesOf, tmp_path: Path) -> None:
+    disk = files(tmp_path)
+    disk.create("f", 100_000).write(0, b"x")
+    file = disk.open("f")
+    os.truncate(tmp_path / "f", 10)
+    with pytest.raises(DiskFailed, match="became shorter"):
+        file.read(50_000, 10)
+    assert file.read(0, 1) == b"x"
+
+
+@pytest.mark.skipif(not refmq_fast.AVAILABLE, reason=f"extension is off: {refmq_fast.REASON}")
+@pytest.mark.extension
+class TestWithoutDescriptors:
+    """A process that has none left: the pool gives up its own, and a flush waits."""
+
+    @pytest.fixture
+    def taken(self) -> Iterator[list[int]]:
+        """Every descriptor of this process but those that are open."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(highest + 8, 64), hard))
+        held: list[int] = []
+        yield held
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    @pytest.fixture
+    def runner(self) -> Iterator[asyncio.Runner]:
+        """Its loop has its descriptors already."""
+        with asyncio.Runner() as runner:
+            runner.get_loop()
+            yield runner
+
+    @staticmethod
+    def take_all(held: list[int]) -> None:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(OSError):
+            for _ in range(soft + 1):
+                held.append(os.open("/dev/null", os.O_RDONLY))
+        with pytest.raises(OSError, match="Too many open files"):
+            os.open("/dev/null", os.O_RDONLY)
+
+    def test_files_are_used_all_the_same(self, tmp_path: Path, runner: asyncio.Runner, taken: list[int]) -> None:
+        disk = PosixDisk(tmp_path, open_files_max=4)
+        opened = [disk.create(f"q/{number}", 8) for number in range(20)]
+        self.take_all(taken)
+        for number, file in enumerate(opened):
+            file.write(0, bytes([number] * 8))
+        assert [file.read(0, 1)[0] for file in opened] == list(range(20))
+
+        async def flush() -> None:
+            await asyncio.gather(*[file.flush() for file in opened], disk.flush_directory("q"))
+
+        runner.run(flush())
+        disk.rename("q/0", "q/x")
+        disk.remove("q/x")
+        assert not disk.native.is_empty("q")
+
+    def test_a_flush_waits_for_one_and_has_not_failed(
+        self, tmp_path: Path, runner: asyncio.Runner, taken: list[int]
+    ) -> None:
+        disk = PosixDisk(tmp_path)
+        file = disk.create("f", 8)
+        file.write(0, b"12345678")
+        disk.close()
+        self.take_all(taken)
+        with pytest.raises(DiskFailed, match="cannot open f: Too many open files"):
+            file.read(0, 8)
+
+        async def run() -> None:
+            flushes = [asyncio.ensure_future(file.flush()), asyncio.ensure_future(disk.flush_directory(""))]
+            await asyncio.sleep(0.05)
+            assert not any(flush.done() for flush in flushes)
+            os.close(taken.pop())
+            await asyncio.wait_for(asyncio.gather(*flushes), 20)
+
+        runner.run(run())
+        assert file.read(0, 8) == b"12345678"
+
+
+@pytest.mark.skipif(not refmq_fast.AVAILABLE, reason=f"extension is off: {refmq_fast.REASON}")
+@pytest.mark.extension
+def test_a_directory_of_the_c_disk_knows_whether_it_is_empty(tmp_path: Path) -> None:
+    disk = PosixDisk(tmp_path)
+    assert disk.native.is_empty("nowhere")
+    file = disk.create("d/f", 1)
+    assert not disk.native.is_empty("d")
+    with pytest.raises(DiskFailed, match="Not a directory"):
+        disk.native.is_empty("d/f")
+    for path in ("/etc", "d//f", "d/", "./d", "d/..", "..", "d/./f"):
+        with pytest.raises(DiskFailed, match="no path below the store"):
+            disk.native.open(path)
+    with pytest.raises(DiskFailed, match="File name too long"):
+        disk.create("x/" * 3000 + "x", 1)
+    disk.remove("d/f")
+    assert disk.native.is_empty("d")
+    assert file.size_bytes == 1
 
 
 def _take_lock(root: str, taken: object) -> None:
@@ -311,9 +515,9 @@ def _take_lock(root: str, taken: object) -> None:
     taken.put((outcome, disk.lock_holder("lock")))  # type: ignore[attr-defined]  # a multiprocessing queue
 
 
-def test_another_process_cannot_take_the_lock_and_learns_who_has_it(tmp_path: Path) -> None:
+def test_another_process_cannot_take_the_lock_and_learns_who_has_it(files: FilesOf, tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
-    disk = RealDisk(tmp_path)
+    disk = files(tmp_path)
     assert disk.lock_holder("lock") is None
 
     def try_elsewhere() -> tuple[str, int | None]:

@@ -1,7 +1,8 @@
 """The C store as a `MessageStore`: the same calls, the same files and the same order of effects as `ReferenceStore`.
 
-The work is done in C, over the same `Disk` object. What is left here is recovery, which is the reference's, turning
-values into numbers and bytes, and performing the operations that a flush waits for.
+The work is done in C, over the same `Disk` object; over a `PosixDisk` no call of the disk goes through Python. What is
+left here is recovery, which is the reference's, turning values into numbers and bytes, and performing the operations
+that a flush waits for.
 
 Refused with `UsageError`, because C does not have it: extension files (`enableConsumeQueueExt`), the transient pool,
 and more than 64 delay levels.
@@ -17,6 +18,8 @@ from refmq.filter.message_filter import MatchAll, MessageFilter
 from refmq.filter.registry import Filters
 from refmq.model.disk import Disk, DiskLock
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
+from refmq.net import posix_disk
+from refmq.net.posix_disk import PosixDisk
 from refmq.store.commit_log import LOG_DIRECTORY
 from refmq.store.config import FlushMode, OnDamage, StoreConfig
 from refmq.store.consume_queue import QUEUE_DIRECTORY
@@ -132,7 +135,8 @@ class FastStore:
         return report
 
     def _opened(self, positions: Positions, now_ms: TimestampMs) -> refmq_fast.Store:
-        store = refmq_fast.Store(self._disk, self._settings(), self._emit)
+        disk = self._disk.native if isinstance(self._disk, PosixDisk) else self._disk
+        store = refmq_fast.Store(disk, self._settings(), self._emit)
         try:
             for path, changed, flushed in positions.names:
                 store.open_name(path, changed, flushed)
@@ -208,20 +212,26 @@ class FastStore:
         error: BaseException | None = None
         try:
             while (operation := job.next(error)) is not None:
-                file, start, end, directory = operation
                 error = None
                 try:
-                    if file is not None:
-                        await file.flush(start, end)
-                    else:
-                        assert directory is not None
-                        await self._disk.flush_directory(directory)
+                    await self._perform(operation)
                 except BaseException as reason:
                     error = reason
         finally:
             error = None  # it knows this frame, and the frame would know it
             self._note_failure()
         return job.result
+
+    async def _perform(self, operation: refmq_fast.Operation) -> None:
+        if isinstance(operation, refmq_fast.DiskWork):
+            await posix_disk.perform(operation)
+            return
+        file, start, end, directory = operation
+        if file is not None:
+            await file.flush(start, end)
+        else:
+            assert directory is not None
+            await self._disk.flush_directory(directory)
 
     def _note_failure(self) -> None:
         if self._native is not None:

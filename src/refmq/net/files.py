@@ -208,6 +208,14 @@ class RealDisk:
                 os.close(descriptor)
             return None if answer[0] == fcntl.F_UNLCK else int(answer[4])
 
+    def is_locked_here(self, path: str) -> bool:
+        """Whether this process holds the file as a lock: closing any descriptor of it would drop that."""
+        try:
+            status = self._at(path).stat()
+        except OSError:
+            return False
+        return (status.st_dev, status.st_ino) in _locks_of_this_process
+
     def _remember(self, file: _RealFile) -> _RealFile:
         self._opened.setdefault(file.current_path, weakref.WeakSet()).add(file)
         return file

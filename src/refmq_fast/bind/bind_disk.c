@@ -1,9 +1,10 @@
 /* Calls a Python disk, and keeps the exception when it raises one. */
 #include "bind_disk.h"
+#include "bind_disk_posix.h"
 
 #include <string.h>
 
-int rmq_python_disk_init(rmq_python_disk *context, PyObject *disk)
+int rmq_python_disk_init(rmq_python_disk *context, PyObject *disk, PyObject *module)
 {
     PyObject *errors = PyImport_ImportModule("refmq.errors");
 
@@ -14,11 +15,13 @@ int rmq_python_disk_init(rmq_python_disk *context, PyObject *disk)
     context->disk_failed = PyObject_GetAttrString(errors, "DiskFailed");
     Py_DECREF(errors);
     context->disk = Py_NewRef(disk);
+    context->posix = rmq_posix_disk_of(module, disk);
     return context->disk_full == NULL || context->disk_failed == NULL ? -1 : 0;
 }
 
 void rmq_python_disk_clear(rmq_python_disk *context)
 {
+    context->posix = NULL;
     Py_CLEAR(context->disk);
     Py_CLEAR(context->disk_full);
     Py_CLEAR(context->disk_failed);
@@ -39,6 +42,7 @@ int rmq_python_disk_traverse(rmq_python_disk *context, visitproc visit, void *ar
 static rmq_status keep(rmq_python_disk *context, PyObject *error)
 {
     Py_XSETREF(context->error, error);
+    context->posix_errors = context->posix == NULL ? 0 : rmq_posix_disk_error(context->posix)->count;
     if (PyObject_TypeCheck(error, (PyTypeObject *)context->disk_full)) {
         return RMQ_DISK_FULL;
     }
@@ -64,8 +68,26 @@ rmq_status rmq_keep_error(rmq_python_disk *context)
     return keep(context, value);
 }
 
+/* An error of a disk in C becomes an exception when somebody asks for it. */
+PyObject *rmq_kept_error(rmq_python_disk *context)
+{
+    const rmq_disk_error *error = context->posix == NULL ? NULL : rmq_posix_disk_error(context->posix);
+
+    if (error != NULL && error->count > context->posix_errors) {
+        PyObject *made = rmq_disk_exception(error);
+
+        if (made == NULL) {
+            (void)rmq_keep_error(context);
+        } else {
+            (void)keep(context, made);
+        }
+    }
+    return Py_XNewRef(context->error);
+}
+
 PyObject *rmq_raise_kept(rmq_python_disk *context)
 {
+    Py_XDECREF(rmq_kept_error(context)); /* the context keeps it */
     if (context->error == NULL) {
         PyErr_SetString(PyExc_SystemError, "the disk failed and nobody knows why");
         return NULL;
@@ -270,5 +292,5 @@ rmq_disk rmq_python_disk_table(rmq_python_disk *context)
         .close = disk_close,
     };
 
-    return table;
+    return context->posix != NULL ? rmq_posix_disk_table(context->posix) : table;
 }

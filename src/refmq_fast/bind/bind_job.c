@@ -1,6 +1,7 @@
 /* What is awaited of a store: refmq_fast.Job, driven by a coroutine in Python. */
 #include "bind_store.h"
 
+#include "bind_disk_posix.h"
 #include "raise.h"
 
 typedef struct {
@@ -34,21 +35,30 @@ static PyObject *operation_tuple(const rmq_operation *operation)
 
 PyDoc_STRVAR(job_next_doc, "next(error, /)\n--\n\n"
                            "Goes on after an operation, which ended well (None) or with an exception. The next one: a file\n"
-                           "with the start and end of what to flush, or None and a directory; None when all is done.");
+                           "with the start and end of what to flush, or None and a directory; for a PosixDisk a\n"
+                           "DiskWork; None when all is done.");
 
 static PyObject *job_next(PyObject *given, PyObject *error)
 {
     JobObject *self = (JobObject *)given;
-    const rmq_status performed = error == Py_None ? RMQ_OK : rmq_keep_caught(&self->owner->disk, error);
+    rmq_status performed = error == Py_None ? RMQ_OK : rmq_keep_caught(&self->owner->disk, error);
     rmq_operation operation;
     rmq_status status;
 
     if (self->is_over || !rmq_store_is_open(self->owner)) {
         return PyErr_Occurred() ? NULL : rmq_raise_text("UsageError", "the job is over");
     }
-    status = rmq_job_next(&self->job, performed, &operation);
-    if (status == RMQ_PENDING) {
-        return operation_tuple(&operation);
+    while ((status = rmq_job_next(&self->job, performed, &operation)) == RMQ_PENDING) {
+        PyObject *work;
+
+        if (self->owner->disk.posix == NULL) {
+            return operation_tuple(&operation);
+        }
+        work = rmq_new_disk_work(PyType_GetModule(Py_TYPE(given)), self->owner->disk.disk, given, &operation);
+        if (work != NULL) {
+            return work;
+        }
+        performed = rmq_keep_error(&self->owner->disk); /* it failed before it began */
     }
     end_job(self);
     if (rmq_store_outcome(self->owner, status) < 0) {

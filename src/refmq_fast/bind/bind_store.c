@@ -28,7 +28,7 @@ int rmq_store_is_open(const StoreObject *self)
 int rmq_store_outcome(StoreObject *self, rmq_status status)
 {
     if (self->store != NULL && self->store->has_failed && self->failure == NULL) {
-        self->failure = Py_XNewRef(self->disk.error);
+        self->failure = rmq_kept_error(&self->disk);
     }
     switch (status) {
     case RMQ_OK:
@@ -248,7 +248,7 @@ static PyObject *store_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
     for (size_t i = 0; i < RMQ_ACTIONS; i++) {
         self->actions[i] = PyUnicode_InternFromString(ACTION_NAMES[i]);
     }
-    if (self->job_type == NULL || rmq_python_disk_init(&self->disk, disk) < 0 || self->actions[RMQ_ACTIONS - 1] == NULL) {
+    if (self->job_type == NULL || rmq_python_disk_init(&self->disk, disk, PyType_GetModule(type)) < 0 || self->actions[RMQ_ACTIONS - 1] == NULL) {
         Py_DECREF(self);
         return NULL;
     }

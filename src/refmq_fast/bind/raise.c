@@ -1,7 +1,7 @@
 /* Makes the exceptions of refmq.errors. */
 #include "raise.h"
 
-static PyObject *errors_class(const char *name)
+PyObject *rmq_errors_class(const char *name)
 {
     PyObject *module = PyImport_ImportModule("refmq.errors");
     PyObject *class;
@@ -32,7 +32,7 @@ static PyObject *value_of(const rmq_damage_value *value)
 
 PyObject *rmq_raise_damage(const char *name, const rmq_damage *damage)
 {
-    PyObject *class = errors_class(name), *error = NULL;
+    PyObject *class = rmq_errors_class(name), *error = NULL;
     PyObject *expected = value_of(&damage->expected), *found = value_of(&damage->found);
 
     if (class != NULL && expected != NULL && found != NULL) {
@@ -50,7 +50,7 @@ PyObject *rmq_raise_damage(const char *name, const rmq_damage *damage)
 
 PyObject *rmq_raise_text(const char *name, const char *text)
 {
-    PyObject *class = errors_class(name);
+    PyObject *class = rmq_errors_class(name);
 
     if (class != NULL) {
         PyErr_SetString(class, text);

@@ -12,4 +12,7 @@ PyObject *rmq_raise_damage(const char *name, const rmq_damage *damage);
 /* Sets the exception `name` of refmq.errors with one argument. Returns NULL. */
 PyObject *rmq_raise_text(const char *name, const char *text);
 
+/* A class of refmq.errors, a new reference; NULL with an exception set. */
+PyObject *rmq_errors_class(const char *name);
+
 #endif
