@@ -27,6 +27,7 @@ else:
             crc32,
             crc32_is_accelerated,
             crc32_portable,
+            scan_records,
         )
     except ModuleNotFoundError:
         REASON = "it was not built when refmq was installed (no C compiler, or the build failed)"
@@ -52,6 +53,7 @@ __all__ = [
     "crc32",
     "crc32_is_accelerated",
     "crc32_portable",
+    "scan_records",
 ]
 
 

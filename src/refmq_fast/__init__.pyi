@@ -28,6 +28,11 @@ def crc32_portable(data: Buffer, value: int = 0, /) -> int:
 def crc32_is_accelerated() -> bool:
     """Whether ``crc32`` uses carry-less multiplication on this processor."""
 
+def scan_records(
+    data: bytes | memoryview, position: int, in_file: int, page_bytes: int, check_crc: bool, /
+) -> tuple[int, int, int]:
+    """What `refmq.store.scan.ScanRecords` says."""
+
 CommandT = TypeVar("CommandT")
 
 class FrameCodec(Generic[CommandT]):

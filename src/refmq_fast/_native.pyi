@@ -14,11 +14,6 @@ def check_record(
 ) -> HeaderFields:
     """The header of a record that is as it was once written at its place. Raises ``CorruptRecord``."""
 
-def scan_records(
-    data: bytes | memoryview, position: int, in_file: int, page_bytes: int, check_crc: bool, /
-) -> tuple[int, int, int]:
-    """How many bytes of sound records follow each other, how many they are, and the store time of the last one."""
-
 def decode_batch(data: bytes, /) -> list[tuple[int, bytes, bytes]]:
     """Flag, body and properties of each message of a batch send. Raises ``WireError``."""
 

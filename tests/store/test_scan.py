@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import refmq_fast
 from refmq.errors import CorruptRecord
 from refmq.model.ids import HostAddress, TimestampMs
 from refmq.store.commit_log import CommitLog
 from refmq.store.file_sequence import DirectoryNames, FileSequence
-from refmq.store.scan import check_record, find_next_record, scan_log
+from refmq.store.scan import ScanResult, check_record, find_next_record
+from refmq.store.scan import scan_log as scan_log_here
 from tests.store.helpers import BORN, SMALL, at, message, new_disk, put, started
 
 IPV6 = HostAddress(bytes(15) + b"\x01", 1)
@@ -25,6 +28,16 @@ def log_of(*sizes: int, properties: bytes = b"a\x01b", **fields: object) -> tupl
     ]
     offsets.append(int(store.log_max))
     return store.parts.log.files, offsets
+
+
+def scan_log(files: FileSequence, scan_from: int, **options: Any) -> ScanResult:
+    """What the scan says, and that it says the same when C passes the sound records."""
+    result = scan_log_here(files, scan_from, **options)
+    if refmq_fast.AVAILABLE:
+        other = scan_log_here(files, scan_from, scan_records=refmq_fast.scan_records, **options)
+        assert replace(other, stopped_by=None) == replace(result, stopped_by=None)
+        assert repr(other.stopped_by) == repr(result.stopped_by)
+    return result
 
 
 def damage(files: FileSequence, position: int, data: bytes) -> None:

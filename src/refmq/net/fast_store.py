@@ -118,6 +118,7 @@ class FastStore:
             raise UsageError("the store is started already")
         lock = self._disk.lock(LOCK_FILE)
         parts = Parts.over(self._disk, self.config, self._emit)
+        parts.scan_records = refmq_fast.scan_records
         try:
             for directory in (LOG_DIRECTORY, QUEUE_DIRECTORY):
                 if not self._disk.is_directory(directory):

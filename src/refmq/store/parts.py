@@ -15,6 +15,7 @@ from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.delay import DelayLevels
 from refmq.store.file_sequence import DirectoryNames
 from refmq.store.index import Index
+from refmq.store.scan import ScanRecords
 
 Emit = Callable[[EventFields], None]
 
@@ -31,6 +32,8 @@ class Parts:
     log: CommitLog
     index: Index | None
     delay: DelayLevels
+    scan_records: ScanRecords | None = None
+    """How a recovery passes sound records faster; None for the way that says what soundness is."""
     queues: dict[tuple[str, int], ConsumeQueue] = field(default_factory=dict)
     queue_offsets: dict[tuple[str, int], int] = field(default_factory=dict)
     """The queue offset of the next message of a queue: ahead of the queue while records wait for dispatch."""

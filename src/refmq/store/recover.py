@@ -236,6 +236,7 @@ def _scan(parts: Parts, plan: _Plan) -> None:
         page_bytes=config.page_bytes,
         check_crc=config.check_crc,
         piece_bytes=config.piece_bytes,
+        scan_records=parts.scan_records,
     )
     assert files.begin <= plan.scan_from <= plan.scan.valid_to
     plan.records_scanned += plan.scan.records

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from refmq.errors import CorruptRecord
 from refmq.model.ids import PhysicalOffset, TimestampMs
@@ -61,6 +61,17 @@ class ScanResult:
     """None: the log simply ends there (zeros, or the end of its last file)."""
 
 
+class ScanRecords(Protocol):
+    """A faster way over sound records: `refmq_fast` has one."""
+
+    def __call__(
+        self, data: memoryview, position: int, in_file: int, page_bytes: int, check_crc: bool, /
+    ) -> tuple[int, int, int]:
+        """How many bytes of records from the start of `data` on `check_record` would pass, how many records they are,
+        and the store time of the last one. It may stop at any of them: what it leaves is looked at here."""
+        ...
+
+
 def scan_log(
     files: FileSequence,
     scan_from: int,
@@ -68,10 +79,12 @@ def scan_log(
     page_bytes: int = 4096,
     check_crc: bool = True,
     piece_bytes: int = PIECE_BYTES_DEFAULT,
+    scan_records: ScanRecords | None = None,
 ) -> ScanResult:
     """Reads from `scan_from`, which must be a record boundary, to the first position where no record is.
 
     A blank record leads to the next file; in the last file the log ends before it, so that the file can be continued.
+    With `scan_records` only what it does not pass is looked at here.
     """
     position, records, last_store_ms = scan_from, 0, 0
     stopped_by: CorruptRecord | None = None
@@ -97,6 +110,12 @@ def scan_log(
             break  # nothing was ever written here
         try:
             data, at = window.at(position, _record_size(size, magic, left, position))
+            if scan_records is not None:
+                passed = memoryview(data)[at:]
+                done, count, last_ms = scan_records(passed, position, position - base, page_bytes, check_crc)
+                if count:
+                    records, last_store_ms, position = records + count, last_ms, position + done
+                    continue
             header = check_record(data, at, position, position - base, page_bytes=page_bytes, check_crc=check_crc)
         except CorruptRecord as damage:
             stopped_by = damage
