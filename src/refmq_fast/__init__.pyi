@@ -178,7 +178,7 @@ class Store:
     """A store in C over a disk. Topics and keys are UTF-8. `refmq.net.fast_store` makes it a `MessageStore`."""
 
     def __new__(
-        cls, disk: Disk | PosixDisk, settings: dict[str, int | tuple[int, ...]], emit: Emit | None, /
+        cls, disk: Disk | PosixDisk, settings: dict[str, int | tuple[int, ...]], emit: Emit | Notes | None, /
     ) -> Self: ...
 
     # How it is opened at the positions of a recovery, in this order: see store/open.h.
@@ -211,6 +211,11 @@ class Store:
     def accepts_puts(self) -> bool: ...
     @property
     def failure(self) -> DiskError | None: ...
+    def hold(self) -> None:
+        """Keeps the threads of a ``Shell`` out of store and plane until ``let_go``: for a step of several calls. Every
+        single call does that by itself."""
+
+    def let_go(self) -> None: ...
     def positions(self) -> tuple[int, int, int, int, int]:
         """Where the log begins and ends, where a slave's next piece starts, how far it is durable and dispatched."""
 
@@ -318,7 +323,7 @@ class Plane:
     Names are UTF-8 bytes. What a step wants done is taken with ``take_output`` and ``take_wants``.
     """
 
-    def __new__(cls, store: Store, emit: Callable[[EventFields], None] | None, seed: int, /) -> Self: ...
+    def __new__(cls, store: Store, emit: Emit | Notes | None, seed: int, /) -> Self: ...
     def serve(
         self,
         number: int,
@@ -418,3 +423,46 @@ class Plane:
     ) -> tuple[list[tuple[str, int, int, int, int]], list[tuple[str, int, str, int, int, int, int]]]:
         """What was counted since the last call. Of sends: topic, calls, messages, bytes, milliseconds. Of pulls: topic,
         queue, group, calls, how many found something, messages, bytes."""
+
+class Notes:
+    """Trace events that C has noted, given to a ``Store`` and a ``Plane`` in place of a callable; see
+    ``refmq.net.note_recorder``."""
+
+    def __new__(cls, seed: int, /) -> Self: ...
+    def note(self, event: EventFields, /) -> None:
+        """Notes an event of the control plane."""
+
+    def take(self) -> tuple[list[str], bytes, int]:
+        """What was noted since the last call: the texts that are new, in the order of their numbers; the events, 64
+        bytes each; how many were dropped behind them."""
+
+class Shell:
+    """The threads that drive a C plane over sockets; see ``refmq.net.thread_engine``."""
+
+    def __new__(cls, plane: Plane, limits: dict[str, int], seed: int, /) -> Self: ...
+    @property
+    def bell(self) -> int:
+        """A descriptor that is readable while there are letters."""
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Connections, those that were refused, and the bytes that connections hold."""
+
+    def listen(self, descriptor: int, on_vip_port: bool, /) -> None:
+        """One more listening socket, which the shell owns from now on."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None:
+        """Ends the threads, and cuts what is still connected."""
+
+    def collect(self) -> list[tuple[object, ...]]:
+        """The letters from the threads, oldest first: the fields of ``refmq.net.shell_letters.Letter``."""
+
+    def write(self, connection: int, data: bytes, /) -> None:
+        """Bytes for a peer."""
+
+    def post(self, kind: int, connection: int = 0, number: int = 0, /) -> None:
+        """A letter to the IO thread."""
+
+    def watch(self, topic: bytes, is_wanted: bool, /) -> bool:
+        """Whether letters tell of the records of a topic. False if there are too many such topics."""

@@ -19,6 +19,8 @@ int rmq_bind_job(PyObject *module);
 int rmq_bind_record(PyObject *module);
 int rmq_bind_store(PyObject *module);
 int rmq_bind_plane(PyObject *module); /* after the store */
+int rmq_bind_notes(PyObject *module);
+int rmq_bind_shell(PyObject *module); /* after the plane */
 int rmq_bind_trace(PyObject *module);
 int rmq_bind_frame(PyObject *module);
 int rmq_bind_messages(PyObject *module);

@@ -86,18 +86,31 @@ static void job_dealloc(PyObject *given)
     PyTypeObject *type = Py_TYPE(given);
 
     PyObject_GC_UnTrack(given);
+    rmq_enter(self->owner);
     if (!self->is_over && self->owner->store != NULL) {
         rmq_operation operation;
         (void)rmq_job_next(&self->job, RMQ_DIED, &operation);
     }
     end_job(self);
+    rmq_leave(self->owner);
     Py_XDECREF((PyObject *)self->owner);
     type->tp_free(given);
     Py_DECREF(type);
 }
 
+static PyObject *job_next_locked(PyObject *given, PyObject *error)
+{
+    StoreObject *owner = ((JobObject *)given)->owner;
+    PyObject *result;
+
+    rmq_enter(owner);
+    result = job_next(given, error);
+    rmq_leave(owner);
+    return result;
+}
+
 static PyMethodDef job_methods[] = {
-    {"next", job_next, METH_O, job_next_doc},
+    {"next", job_next_locked, METH_O, job_next_doc},
     {NULL, NULL, 0, NULL},
 };
 
@@ -221,11 +234,17 @@ static PyObject *start_stop(PyObject *given, PyObject *Py_UNUSED(nothing))
     return (PyObject *)job;
 }
 
+RMQ_LOCKED(start_flush)
+RMQ_LOCKED(start_maintain)
+RMQ_LOCKED(start_clean)
+RMQ_LOCKED(start_clean_queues)
+RMQ_LOCKED(start_stop)
+
 PyMethodDef rmq_store_job_methods[] = {
-    {"start_flush", start_flush, METH_NOARGS, "start_flush()\n--\n\nA job: makes the log durable."},
-    {"start_maintain", start_maintain, METH_VARARGS, "start_maintain(now_ms, /)\n--\n\nA job: does what is due."},
-    {"start_clean", start_clean, METH_VARARGS, "start_clean(now_ms, hour, /)\n--\n\nA job; an hour of -1 means now."},
-    {"start_clean_queues", start_clean_queues, METH_NOARGS, "start_clean_queues()\n--\n\nA job."},
-    {"start_stop", start_stop, METH_NOARGS, "start_stop()\n--\n\nA job: a clean stop."},
+    {"start_flush", start_flush_locked, METH_NOARGS, "start_flush()\n--\n\nA job: makes the log durable."},
+    {"start_maintain", start_maintain_locked, METH_VARARGS, "start_maintain(now_ms, /)\n--\n\nA job: does what is due."},
+    {"start_clean", start_clean_locked, METH_VARARGS, "start_clean(now_ms, hour, /)\n--\n\nA job; an hour of -1 means now."},
+    {"start_clean_queues", start_clean_queues_locked, METH_NOARGS, "start_clean_queues()\n--\n\nA job."},
+    {"start_stop", start_stop_locked, METH_NOARGS, "start_stop()\n--\n\nA job: a clean stop."},
     {NULL, NULL, 0, NULL},
 };

@@ -56,6 +56,13 @@ static rmq_status port_event(void *context, const char *action, rmq_text actor, 
     return RMQ_OK;
 }
 
+static rmq_status note_event(void *context, const char *action, rmq_text actor, rmq_text subject, int64_t queue_id,
+                             int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    rmq_note_plane_event(rmq_notes_of(((PlaneObject *)context)->emit), action, actor, subject, queue_id, a, b, c, d);
+    return RMQ_OK;
+}
+
 /* --- life ---------------------------------------------------------------------------------------------------------- */
 
 static PyObject *plane_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
@@ -82,7 +89,7 @@ static PyObject *plane_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
     self->emit = emit == Py_None ? NULL : Py_NewRef(emit);
     self->output = PyList_New(0);
     port.context = self;
-    port.event = self->emit == NULL ? NULL : port_event;
+    port.event = self->emit == NULL ? NULL : rmq_notes_of(self->emit) != NULL ? note_event : port_event;
     if (self->output == NULL || rmq_plane_new(self->owner->store, &port, seed, &self->plane) != RMQ_OK) {
         Py_DECREF(self);
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
@@ -324,23 +331,42 @@ static PyObject *plane_waiting(PyObject *given, PyObject *Py_UNUSED(none))
     return Py_BuildValue("(LL)", (long long)self->plane->acks.count, (long long)self->plane->hold.count);
 }
 
+RMQ_PLANE_LOCKED(plane_serve)
+RMQ_PLANE_LOCKED(plane_durable)
+RMQ_PLANE_LOCKED(plane_flush_failed)
+RMQ_PLANE_LOCKED(plane_tick)
+RMQ_PLANE_LOCKED(plane_drain)
+RMQ_PLANE_LOCKED(plane_dispatch)
+RMQ_PLANE_LOCKED(plane_closed)
+RMQ_PLANE_LOCKED(plane_take_output)
+RMQ_PLANE_LOCKED(plane_take_wants)
+RMQ_PLANE_LOCKED(plane_waiting)
+
 PyMethodDef rmq_plane_step_methods[] = {
-    {"serve", plane_serve, METH_VARARGS, serve_doc},
-    {"durable", plane_durable, METH_VARARGS, "durable(flushed_to, wall_ms, uptime_ms, /)\n--\n\nThe log is flushed so far."},
-    {"flush_failed", plane_flush_failed, METH_VARARGS, "flush_failed(wall_ms, uptime_ms, /)\n--\n\nNobody waits on."},
-    {"tick", plane_tick, METH_VARARGS, "tick(wall_ms, uptime_ms, /)\n--\n\nWhat is due by the clock."},
-    {"drain", plane_drain, METH_VARARGS, "drain(wall_ms, uptime_ms, /)\n--\n\nAnswers the pulls that wait."},
-    {"dispatch", plane_dispatch, METH_VARARGS,
+    {"serve", plane_serve_locked, METH_VARARGS, serve_doc},
+    {"durable", plane_durable_locked, METH_VARARGS, "durable(flushed_to, wall_ms, uptime_ms, /)\n--\n\nThe log is flushed so far."},
+    {"flush_failed", plane_flush_failed_locked, METH_VARARGS, "flush_failed(wall_ms, uptime_ms, /)\n--\n\nNobody waits on."},
+    {"tick", plane_tick_locked, METH_VARARGS, "tick(wall_ms, uptime_ms, /)\n--\n\nWhat is due by the clock."},
+    {"drain", plane_drain_locked, METH_VARARGS, "drain(wall_ms, uptime_ms, /)\n--\n\nAnswers the pulls that wait."},
+    {"dispatch", plane_dispatch_locked, METH_VARARGS,
      "dispatch(count_max, wall_ms, uptime_ms, /)\n--\n\nGives units, wakes pulls: the fields of each Dispatched."},
-    {"closed", plane_closed, METH_VARARGS, "closed(connection, /)\n--\n\nA connection is gone."},
-    {"take_output", plane_take_output, METH_NOARGS,
+    {"closed", plane_closed_locked, METH_VARARGS, "closed(connection, /)\n--\n\nA connection is gone."},
+    {"take_output", plane_take_output_locked, METH_NOARGS,
      "The answers since the last call: connection, number and frame; None for a pull that is handed over."},
-    {"take_wants", plane_take_wants, METH_NOARGS, "Whether a flush and a dispatch are wanted since the last call."},
-    {"waiting", plane_waiting, METH_NOARGS, "How many puts and how many pulls wait."},
+    {"take_wants", plane_take_wants_locked, METH_NOARGS, "Whether a flush and a dispatch are wanted since the last call."},
+    {"waiting", plane_waiting_locked, METH_NOARGS, "How many puts and how many pulls wait."},
     {NULL, NULL, 0, NULL},
 };
 
 /* --- the type ------------------------------------------------------------------------------------------------------ */
+
+PyTypeObject *rmq_plane_type(PyObject *module)
+{
+    PyObject *type = PyObject_GetAttrString(module, "Plane");
+
+    Py_XDECREF(type); /* the module keeps it */
+    return (PyTypeObject *)type;
+}
 
 int rmq_bind_plane(PyObject *module)
 {

@@ -17,8 +17,24 @@ typedef struct {
     size_t scratch_size;
 } PlaneObject;
 
+/* `method` of a plane with the lock of its store around it, as `method`_locked. */
+#define RMQ_PLANE_LOCKED(method)                                                                                       \
+    static PyObject *method##_locked(PyObject *given, PyObject *arguments)                                             \
+    {                                                                                                                  \
+        StoreObject *owner = ((PlaneObject *)given)->owner;                                                            \
+        PyObject *result;                                                                                              \
+                                                                                                                       \
+        rmq_enter(owner);                                                                                              \
+        result = method(given, arguments);                                                                             \
+        rmq_leave(owner);                                                                                              \
+        return result;                                                                                                 \
+    }
+
 extern PyMethodDef rmq_plane_step_methods[];
 extern PyMethodDef rmq_plane_table_methods[];
+
+/* The type refmq_fast.Plane of this module, borrowed; NULL with an exception set. */
+PyTypeObject *rmq_plane_type(PyObject *module);
 
 /* Whether the plane and its store are open: 1, or 0 with an exception set. */
 int rmq_plane_is_open(const PlaneObject *self);

@@ -351,23 +351,35 @@ static PyObject *plane_take_counts(PyObject *given, PyObject *Py_UNUSED(none))
     return Py_BuildValue("(NN)", sends, pulls);
 }
 
+RMQ_PLANE_LOCKED(plane_configure)
+RMQ_PLANE_LOCKED(plane_put_topic)
+RMQ_PLANE_LOCKED(plane_put_group)
+RMQ_PLANE_LOCKED(plane_put_subscription)
+RMQ_PLANE_LOCKED(plane_remove_topic)
+RMQ_PLANE_LOCKED(plane_remove_group)
+RMQ_PLANE_LOCKED(plane_remove_subscription)
+RMQ_PLANE_LOCKED(plane_set_offset)
+RMQ_PLANE_LOCKED(plane_forget_offsets)
+RMQ_PLANE_LOCKED(plane_take_offsets)
+RMQ_PLANE_LOCKED(plane_take_counts)
+
 PyMethodDef rmq_plane_table_methods[] = {
-    {"configure", plane_configure, METH_VARARGS, configure_doc},
-    {"put_topic", plane_put_topic, METH_VARARGS,
+    {"configure", plane_configure_locked, METH_VARARGS, configure_doc},
+    {"put_topic", plane_put_topic_locked, METH_VARARGS,
      "put_topic(name, read_queues, write_queues, permission, may_send, may_pull, has_multi_tags, /)\n--\n\nA topic."},
-    {"put_group", plane_put_group, METH_VARARGS,
+    {"put_group", plane_put_group_locked, METH_VARARGS,
      "put_group(name, may_consume, may_broadcast, broker_id, broker_when_slow, /)\n--\n\nA consumer group."},
-    {"put_subscription", plane_put_subscription, METH_VARARGS,
+    {"put_subscription", plane_put_subscription_locked, METH_VARARGS,
      "put_subscription(group, topic, is_broadcasting, version, wants_all, codes, /)\n--\n\nWhat a group wants."},
-    {"remove_topic", plane_remove_topic, METH_VARARGS, "remove_topic(name, /)\n--\n\nA topic is gone."},
-    {"remove_group", plane_remove_group, METH_VARARGS, "remove_group(name, /)\n--\n\nA consumer group is gone."},
-    {"remove_subscription", plane_remove_subscription, METH_VARARGS,
+    {"remove_topic", plane_remove_topic_locked, METH_VARARGS, "remove_topic(name, /)\n--\n\nA topic is gone."},
+    {"remove_group", plane_remove_group_locked, METH_VARARGS, "remove_group(name, /)\n--\n\nA consumer group is gone."},
+    {"remove_subscription", plane_remove_subscription_locked, METH_VARARGS,
      "remove_subscription(group, topic, /)\n--\n\nA group wants a topic no more."},
-    {"set_offset", plane_set_offset, METH_VARARGS, set_offset_doc},
-    {"forget_offsets", plane_forget_offsets, METH_NOARGS, "Forgets all offsets: the control plane sets them anew."},
-    {"take_offsets", plane_take_offsets, METH_NOARGS,
+    {"set_offset", plane_set_offset_locked, METH_VARARGS, set_offset_doc},
+    {"forget_offsets", plane_forget_offsets_locked, METH_NOARGS, "Forgets all offsets: the control plane sets them anew."},
+    {"take_offsets", plane_take_offsets_locked, METH_NOARGS,
      "The offsets that were committed here since the last call: topic, group, queue and offset."},
-    {"take_counts", plane_take_counts, METH_NOARGS,
+    {"take_counts", plane_take_counts_locked, METH_NOARGS,
      "What was counted since the last call: of sends by topic; of pulls by topic, queue and group."},
     {NULL, NULL, 0, NULL},
 };

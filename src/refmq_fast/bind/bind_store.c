@@ -1,6 +1,7 @@
 /* refmq_fast.Store: how it is made, opened at the positions of a recovery, and closed. */
 #include "bind_store.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -233,6 +234,8 @@ static PyObject *store_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
     PyObject *disk, *settings, *emit;
     rmq_store_config config;
     rmq_disk table;
+    rmq_notes *notes;
+    rmq_emit told;
     StoreObject *self;
 
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO!O:Store", names, &disk, &PyDict_Type, &settings, &emit) ||
@@ -253,7 +256,9 @@ static PyObject *store_new(PyTypeObject *type, PyObject *arguments, PyObject *ke
         return NULL;
     }
     table = rmq_python_disk_table(&self->disk);
-    if (rmq_store_new(&config, &table, self->emit == NULL ? NULL : emit_event, self, &self->store) != RMQ_OK) {
+    notes = self->emit == NULL ? NULL : rmq_notes_of(self->emit);
+    told = notes != NULL ? rmq_note_store_event : self->emit == NULL ? NULL : emit_event;
+    if (rmq_store_new(&config, &table, told, notes != NULL ? (void *)notes : self, &self->store) != RMQ_OK) {
         Py_DECREF(self);
         return PyErr_NoMemory();
     }
@@ -300,6 +305,9 @@ static void store_dealloc(PyObject *given)
     (void)store_clear(given);
     for (size_t i = 0; i < RMQ_ACTIONS; i++) {
         Py_XDECREF(self->actions[i]);
+    }
+    if (self->is_shared) {
+        rmq_lock_close(&self->lock);
     }
     free(self->records.data);
     type->tp_free(given);
@@ -444,11 +452,82 @@ static PyObject *store_positions(PyObject *given, PyObject *Py_UNUSED(nothing))
                          (long long)self->store->log.files.flushed, (long long)self->store->dispatched_to);
 }
 
+RMQ_LOCKED(store_positions)
+
 static PyObject *store_accepts_puts(PyObject *given, void *Py_UNUSED(closure))
 {
-    const StoreObject *self = (StoreObject *)given;
+    StoreObject *self = (StoreObject *)given;
+    int accepts;
 
-    return PyBool_FromLong(self->store != NULL && rmq_accepts_puts(self->store));
+    rmq_enter(self);
+    accepts = self->store != NULL && rmq_accepts_puts(self->store);
+    rmq_leave(self);
+    return PyBool_FromLong(accepts);
+}
+
+/* --- the lock ---------------------------------------------------------------------------------------------------- */
+
+rmq_status rmq_share(StoreObject *self)
+{
+    if (self->is_shared) {
+        return RMQ_OK;
+    }
+    RMQ_TRY(rmq_lock_open(&self->lock));
+    self->is_shared = 1;
+    return RMQ_OK;
+}
+
+void rmq_enter(StoreObject *self)
+{
+    const unsigned long me = PyThread_get_thread_ident();
+
+    if (!self->is_shared) {
+        return;
+    }
+    if (atomic_load(&self->holder) == me) { /* nobody else could have written that */
+        self->depth += 1;
+        return;
+    }
+    if (!rmq_lock_try(&self->lock)) {
+        Py_BEGIN_ALLOW_THREADS; /* whoever holds it may want the interpreter */
+        rmq_lock_take(&self->lock);
+        Py_END_ALLOW_THREADS;
+    }
+    atomic_store(&self->holder, me);
+    self->depth = 1;
+}
+
+void rmq_leave(StoreObject *self)
+{
+    if (!self->is_shared) {
+        return;
+    }
+    assert(atomic_load(&self->holder) == PyThread_get_thread_ident() && self->depth > 0);
+    self->depth -= 1;
+    if (self->depth == 0) {
+        atomic_store(&self->holder, 0);
+        rmq_lock_release(&self->lock);
+    }
+}
+
+PyDoc_STRVAR(hold_doc, "hold()\n--\n\n"
+                       "Keeps the threads of a shell out of plane and store until `let_go`: for a step of several calls.");
+
+static PyObject *store_hold(PyObject *given, PyObject *Py_UNUSED(nothing))
+{
+    rmq_enter((StoreObject *)given);
+    Py_RETURN_NONE;
+}
+
+static PyObject *store_let_go(PyObject *given, PyObject *Py_UNUSED(nothing))
+{
+    StoreObject *self = (StoreObject *)given;
+
+    if (self->is_shared && atomic_load(&self->holder) != PyThread_get_thread_ident()) {
+        return rmq_raise_text("UsageError", "this thread does not hold the store");
+    }
+    rmq_leave(self);
+    Py_RETURN_NONE;
 }
 
 static PyObject *store_failure(PyObject *given, void *Py_UNUSED(closure))
@@ -466,7 +545,9 @@ static PyMethodDef life_methods[] = {
     {"open_index_file", store_open_index_file, METH_VARARGS, "See store/open.h."},
     {"open_done", store_open_done, METH_VARARGS, "See store/open.h."},
     {"close", store_close, METH_NOARGS, "Closes the files. Afterwards nothing may be asked."},
-    {"positions", store_positions, METH_NOARGS, positions_doc},
+    {"positions", store_positions_locked, METH_NOARGS, positions_doc},
+    {"hold", store_hold, METH_NOARGS, hold_doc},
+    {"let_go", store_let_go, METH_NOARGS, "let_go()\n--\n\nThe end of `hold`."},
     {NULL, NULL, 0, NULL},
 };
 

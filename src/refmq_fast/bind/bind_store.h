@@ -3,8 +3,12 @@
 #ifndef RMQ_BIND_BIND_STORE_H
 #define RMQ_BIND_BIND_STORE_H
 
+#include <stdatomic.h>
+
 #include "bind_disk.h"
 
+#include "../shell/lock.h"
+#include "../shell/notes.h"
 #include "../store/dispatch.h"
 #include "../store/get.h"
 #include "../store/jobs.h"
@@ -19,7 +23,33 @@ typedef struct {
     PyTypeObject *job_type;
     rmq_records records;              /* memory of reads */
     unsigned jobs;                    /* under way */
+    int is_shared;                    /* with the threads of a shell: every call takes the lock */
+    rmq_lock lock;
+    atomic_ulong holder;              /* the Python thread that has it, or 0 */
+    unsigned depth;                   /* how often that thread has taken it */
 } StoreObject;
+
+/* From now on every call takes the lock. RMQ_NO_MEMORY. */
+rmq_status rmq_share(StoreObject *self);
+
+/* Around whatever touches the store or the plane above it. A thread may enter again. */
+void rmq_enter(StoreObject *self);
+void rmq_leave(StoreObject *self);
+
+/* `method` with the lock around it, as `method`_locked. */
+#define RMQ_LOCKED(method)                                                                                             \
+    static PyObject *method##_locked(PyObject *given, PyObject *arguments)                                             \
+    {                                                                                                                  \
+        PyObject *result;                                                                                              \
+                                                                                                                       \
+        rmq_enter((StoreObject *)given);                                                                               \
+        result = method(given, arguments);                                                                             \
+        rmq_leave((StoreObject *)given);                                                                               \
+        return result;                                                                                                 \
+    }
+
+/* The notes of a refmq_fast.Notes, or NULL for any other object. */
+rmq_notes *rmq_notes_of(PyObject *object);
 
 /* The exception for a status, or nothing for RMQ_OK: 0, or -1 with it set. */
 int rmq_store_outcome(StoreObject *self, rmq_status status);

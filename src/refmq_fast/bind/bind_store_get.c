@@ -297,16 +297,27 @@ static PyObject *store_read_log(PyObject *given, PyObject *arguments)
     return data;
 }
 
+RMQ_LOCKED(store_get_message)
+RMQ_LOCKED(store_message_at)
+RMQ_LOCKED(store_query_by_key)
+RMQ_LOCKED(store_min_offset)
+RMQ_LOCKED(store_max_offset)
+RMQ_LOCKED(store_offset_by_time)
+RMQ_LOCKED(store_store_time)
+RMQ_LOCKED(store_units)
+RMQ_LOCKED(store_queues)
+RMQ_LOCKED(store_read_log)
+
 PyMethodDef rmq_store_get_methods[] = {
-    {"get_message", store_get_message, METH_VARARGS, "The fields of a GetResult."},
-    {"message_at", store_message_at, METH_VARARGS, "message_at(physical_offset, /)\n--\n\nA record, or None."},
-    {"query_by_key", store_query_by_key, METH_VARARGS, "The fields of a QueryResult."},
-    {"min_offset", store_min_offset, METH_VARARGS, "min_offset(topic, queue_id, /)\n--\n\nThe first readable message."},
-    {"max_offset", store_max_offset, METH_VARARGS, "max_offset(topic, queue_id, /)\n--\n\nOne past the last message."},
-    {"offset_by_time", store_offset_by_time, METH_VARARGS, "The message of a time; 0 lower, 1 upper, 2 nearest."},
-    {"store_time", store_store_time, METH_VARARGS, "When a message was stored; -1 if it cannot be read."},
-    {"units", store_units, METH_VARARGS, "The fields of each QueueUnit."},
-    {"queues", store_queues, METH_NOARGS, "queues()\n--\n\nTopic and queue id of every queue, in no order."},
-    {"read_log", store_read_log, METH_VARARGS, "read_log(physical_offset, length_max, /)\n--\n\nBytes of the log."},
+    {"get_message", store_get_message_locked, METH_VARARGS, "The fields of a GetResult."},
+    {"message_at", store_message_at_locked, METH_VARARGS, "message_at(physical_offset, /)\n--\n\nA record, or None."},
+    {"query_by_key", store_query_by_key_locked, METH_VARARGS, "The fields of a QueryResult."},
+    {"min_offset", store_min_offset_locked, METH_VARARGS, "min_offset(topic, queue_id, /)\n--\n\nThe first readable message."},
+    {"max_offset", store_max_offset_locked, METH_VARARGS, "max_offset(topic, queue_id, /)\n--\n\nOne past the last message."},
+    {"offset_by_time", store_offset_by_time_locked, METH_VARARGS, "The message of a time; 0 lower, 1 upper, 2 nearest."},
+    {"store_time", store_store_time_locked, METH_VARARGS, "When a message was stored; -1 if it cannot be read."},
+    {"units", store_units_locked, METH_VARARGS, "The fields of each QueueUnit."},
+    {"queues", store_queues_locked, METH_NOARGS, "queues()\n--\n\nTopic and queue id of every queue, in no order."},
+    {"read_log", store_read_log_locked, METH_VARARGS, "read_log(physical_offset, length_max, /)\n--\n\nBytes of the log."},
     {NULL, NULL, 0, NULL},
 };

@@ -192,6 +192,9 @@ static PyObject *store_append(PyObject *given, PyObject *arguments)
     plan.is_queued = is_queued != 0;
     status = rmq_append(self->store, &plan, &put, &failed);
     PyMem_Free(places);
+    if (status == RMQ_OK && put == RMQ_PUT_OK) {
+        status = rmq_write_appended(self->store); /* whoever called acknowledges as it likes */
+    }
     return rmq_store_outcome(self, status) < 0 ? NULL : PyLong_FromLong(put);
 }
 
@@ -273,13 +276,21 @@ static PyObject *store_delete_topic(PyObject *given, PyObject *arguments)
     return PyLong_FromLongLong(count);
 }
 
+RMQ_LOCKED(store_plan_message)
+RMQ_LOCKED(store_plan_batch)
+RMQ_LOCKED(store_append)
+RMQ_LOCKED(store_dispatch)
+RMQ_LOCKED(store_append_log)
+RMQ_LOCKED(store_set_slave)
+RMQ_LOCKED(store_delete_topic)
+
 PyMethodDef rmq_store_put_methods[] = {
-    {"plan_message", store_plan_message, METH_VARARGS, "The fields of an AppendPlan, or the number of a PutStatus."},
-    {"plan_batch", store_plan_batch, METH_VARARGS, "The same for a batch."},
-    {"append", store_append, METH_VARARGS, "Performs a plan: the number of a PutStatus."},
-    {"dispatch", store_dispatch, METH_VARARGS, "dispatch(count_max, /)\n--\n\nThe fields of each Dispatched."},
-    {"append_log", store_append_log, METH_VARARGS, "append_log(physical_offset, data, /)\n--\n\nA slave's append."},
-    {"set_slave", store_set_slave, METH_VARARGS, "set_slave(is_slave, /)\n--\n\nChanges the role."},
-    {"delete_topic", store_delete_topic, METH_VARARGS, "delete_topic(topic, /)\n--\n\nHow many queues went."},
+    {"plan_message", store_plan_message_locked, METH_VARARGS, "The fields of an AppendPlan, or the number of a PutStatus."},
+    {"plan_batch", store_plan_batch_locked, METH_VARARGS, "The same for a batch."},
+    {"append", store_append_locked, METH_VARARGS, "Performs a plan: the number of a PutStatus."},
+    {"dispatch", store_dispatch_locked, METH_VARARGS, "dispatch(count_max, /)\n--\n\nThe fields of each Dispatched."},
+    {"append_log", store_append_log_locked, METH_VARARGS, "append_log(physical_offset, data, /)\n--\n\nA slave's append."},
+    {"set_slave", store_set_slave_locked, METH_VARARGS, "set_slave(is_slave, /)\n--\n\nChanges the role."},
+    {"delete_topic", store_delete_topic_locked, METH_VARARGS, "delete_topic(topic, /)\n--\n\nHow many queues went."},
     {NULL, NULL, 0, NULL},
 };

@@ -4,7 +4,8 @@
 static int exec_module(PyObject *module)
 {
     if (rmq_bind_crc32(module) < 0 || rmq_bind_trace(module) < 0 || rmq_bind_record(module) < 0 ||
-        rmq_bind_job(module) < 0 || rmq_bind_disk_posix(module) < 0 || rmq_bind_store(module) < 0 || rmq_bind_plane(module) < 0) {
+        rmq_bind_job(module) < 0 || rmq_bind_disk_posix(module) < 0 || rmq_bind_store(module) < 0 ||
+        rmq_bind_plane(module) < 0 || rmq_bind_notes(module) < 0 || rmq_bind_shell(module) < 0) {
         return -1;
     }
     return rmq_bind_frame(module) < 0 || rmq_bind_messages(module) < 0 || rmq_bind_maker(module) < 0 ? -1 : 0;

@@ -109,6 +109,13 @@ void rmq_buffer_take(rmq_buffer *buffer, size_t size)
     buffer->start += size;
 }
 
+void rmq_buffer_put_back(rmq_buffer *buffer, size_t size)
+{
+    assert(size <= buffer->start);
+    buffer->start -= size;
+    check(buffer);
+}
+
 void rmq_buffer_settle(rmq_buffer *buffer)
 {
     check(buffer);

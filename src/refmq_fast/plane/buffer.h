@@ -44,6 +44,9 @@ rmq_status rmq_buffer_put(rmq_buffer *buffer, const uint8_t *data, size_t size);
 /* The first `size` of the bytes that are held go. They stay readable until something comes. */
 void rmq_buffer_take(rmq_buffer *buffer, size_t size);
 
+/* The first bytes that were taken last are held again. Nothing has come since. */
+void rmq_buffer_put_back(rmq_buffer *buffer, size_t size);
+
 /* Lets go of memory that nothing needs. Called when a turn is over: nothing that was read may be used afterwards. */
 void rmq_buffer_settle(rmq_buffer *buffer);
 

@@ -121,6 +121,11 @@ rmq_status rmq_conn_next(rmq_conn *conn, rmq_conn_frame *next, int64_t now_ms)
     return RMQ_OK;
 }
 
+void rmq_conn_put_back(rmq_conn *conn, const rmq_conn_frame *frame)
+{
+    rmq_buffer_put_back(&conn->in, frame->frame.length);
+}
+
 size_t rmq_conn_buffered(const rmq_conn *conn)
 {
     return rmq_buffer_held(&conn->in);

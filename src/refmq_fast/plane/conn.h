@@ -12,9 +12,10 @@
  * A turn of the loop: rmq_conn_room, recv, rmq_conn_came; rmq_conn_next until it has no more or the turn is over; writes;
  * rmq_conn_unsent, send, rmq_conn_sent; rmq_conn_settle.
  *
- * Order. Some requests change what later ones of their connection may do (a heartbeat, an update of a topic). Whoever
- * hands one of them over calls rmq_conn_bar, and as long as rmq_conn_is_barred every further frame is handed over too,
- * in the order in which they came; rmq_conn_unbar is called when the control plane has begun it.
+ * Order. A request that is handed over may change what later ones of its connection may do (a heartbeat, an update of a
+ * topic). Whoever hands one over calls rmq_conn_bar, and as long as rmq_conn_is_barred no frame behind it is served in C:
+ * it is handed over too, in the order in which they came, or put back to wait. rmq_conn_unbar is called when the control
+ * plane has begun it.
  */
 #ifndef RMQ_PLANE_CONN_H
 #define RMQ_PLANE_CONN_H
@@ -77,6 +78,9 @@ void rmq_conn_came(rmq_conn *conn, size_t size, int64_t now_ms);
  * the peer can no longer be understood: `next->data` is where, up to `next->frame.length` bytes, and what is wrong the
  * reference says. RMQ_NO_MEMORY when there is none; the frame is still there. */
 rmq_status rmq_conn_next(rmq_conn *conn, rmq_conn_frame *next, int64_t now_ms);
+
+/* The frame that rmq_conn_next gave last is still to be served: it will be the next one again. */
+void rmq_conn_put_back(rmq_conn *conn, const rmq_conn_frame *frame);
 
 /* Whether bytes are there of which rmq_conn_next might make frames when it may. */
 size_t rmq_conn_buffered(const rmq_conn *conn);

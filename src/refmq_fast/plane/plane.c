@@ -83,6 +83,22 @@ bool rmq_is_busy(const rmq_plane *plane, int64_t under_way, int64_t under_way_ma
     return under_way >= under_way_max || (plane->snapshot.config.fast_failure && waited_ms >= wait_ms);
 }
 
+bool rmq_is_hot(int32_t code)
+{
+    switch (code) {
+    case SEND_MESSAGE:
+    case SEND_MESSAGE_V2:
+    case SEND_BATCH_MESSAGE:
+    case PULL_MESSAGE:
+    case LITE_PULL_MESSAGE:
+    case UPDATE_CONSUMER_OFFSET:
+    case QUERY_CONSUMER_OFFSET:
+        return true;
+    default:
+        return false;
+    }
+}
+
 rmq_status rmq_serve_frame(rmq_plane *plane, const rmq_request *request, rmq_moment now)
 {
     switch (request->command->code) {

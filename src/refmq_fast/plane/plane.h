@@ -84,6 +84,9 @@ typedef struct {
 rmq_status rmq_plane_new(rmq_store *store, const rmq_port *port, uint64_t seed, rmq_plane **plane);
 void rmq_plane_free(rmq_plane *plane);
 
+/* Whether a request with this code may be served here. */
+bool rmq_is_hot(int32_t code);
+
 /* Serves a request: answers it, parks it, or lets it wait for a flush. RMQ_NOT_MINE: nothing has happened. */
 rmq_status rmq_serve_frame(rmq_plane *plane, const rmq_request *request, rmq_moment now);
 

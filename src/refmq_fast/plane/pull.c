@@ -332,6 +332,9 @@ rmq_status rmq_serve_pull(rmq_plane *plane, const rmq_request *request, rmq_mome
         return RMQ_NOT_MINE;
     }
     may_wait = (header.sys_flag & SYS_FLAG_SUSPEND) != 0;
+    if ((request->command->flag & RMQ_ONEWAY_FLAG) != 0) {
+        return RMQ_NOT_MINE; /* nobody pulls without wanting to know what there was */
+    }
     if (may_wait && request->header.size + request->body.size > RMQ_HELD_BYTES_MAX) {
         return RMQ_NOT_MINE;
     }
@@ -374,10 +377,11 @@ static rmq_status run_again(rmq_plane *plane, const rmq_held *held)
     if (status != RMQ_OK || !check_pull(plane, &header, &pull)) {
         return plane->port.hand_over(plane->port.context, held);
     }
-    RMQ_TRY(read_queue(plane, &header, &pull, &result));
-    if (!code_of(&header, &result, &code, &remark)) {
-        return plane->port.hand_over(plane->port.context, held);
+    status = read_queue(plane, &header, &pull, &result);
+    if (status == RMQ_DAMAGED || (status == RMQ_OK && !code_of(&header, &result, &code, &remark))) {
+        return plane->port.hand_over(plane->port.context, held); /* one damaged record is no reason for the others */
     }
+    RMQ_TRY(status);
     return answer(plane, &request, &header, &pull, &result, code, remark);
 }
 
