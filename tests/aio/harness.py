@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from refmq.model.broker_config import BrokerConfig
+from refmq.model.disk import Disk
 from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
 from refmq.net.clock import wall_ms
-from refmq.net.engine import LoopEngine, reference_engine
+from refmq.net.engine import LoopEngine
+from refmq.net.engines import EngineChoice, EngineSurroundings
 from refmq.net.nameserver import Nameserver
 from refmq.net.server import Server
+from refmq.net.thread_engine import ThreadEngine
 from refmq.net.tls import ServerTls
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request
@@ -25,6 +28,7 @@ from refmq.protocol.record import Record, decode_records
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import StoreConfig
 from refmq.trace.record import Recorder
+from tests.engines import TEST_ENGINE, engine_for, folder_disk
 
 T = TypeVar("T")
 TEST_TIMEOUT_S = 60.0
@@ -93,14 +97,14 @@ async def start_broker(
     *,
     config: BrokerConfig | None = None,
     tls: ServerTls | None = None,
-    disk: SimulatedDisk | None = None,
+    disk: Disk | None = None,
     port: int = 0,
     recorder: Recorder | None = None,
 ) -> BrokerNode:
     used = replace(config or BrokerConfig(), broker_name=name, listen_port=port, namesrv_addr=running.namesrv)
-    disk = disk or SimulatedDisk(clock=wall_ms)
-    engine = reference_engine(disk, SMALL_STORE, tls=tls, recorder=recorder)
-    node = BrokerNode(used, SMALL_STORE, disk, engine, recorder=recorder)
+    disk = disk or (folder_disk() if TEST_ENGINE is EngineChoice.FAST else SimulatedDisk(clock=wall_ms))
+    engine = engine_for(disk, SMALL_STORE, EngineSurroundings(tls=tls, recorder=recorder))
+    node = BrokerNode(used, SMALL_STORE, disk, engine, recorder=engine.recorder)
     await node.start("127.0.0.1")
     running.nodes[name] = node
     return node
@@ -108,7 +112,7 @@ async def start_broker(
 
 def main_server(node: BrokerNode) -> Server:
     """The main port of a broker, to change what it answers."""
-    assert isinstance(node.engine, LoopEngine)
+    assert isinstance(node.engine, (LoopEngine, ThreadEngine))
     return node.engine.servers[0]
 
 

@@ -115,7 +115,7 @@ def test_what_performs_a_flush_may_find_the_reason(tmp_path: Path, monkeypatch: 
     store = FastStore(PosixDisk(tmp_path), CONFIG)
     reason = FlushFailed("commitlog", "flush", "the process has no file descriptor left")
 
-    async def fail(work: refmq_fast.DiskWork, path: str = "") -> None:
+    async def fail(work: refmq_fast.DiskWork, *, alone: object) -> None:
         with pytest.raises(UsageError):
             work.finish()
         raise reason

@@ -97,7 +97,7 @@ async def running_broker(
     with recording(plan.trace, plan.config.broker_name) as recorder:
         surroundings = EngineSurroundings(limits=limits, tls=tls, recorder=recorder)
         engine = open_engine(plan.engine, disk, plan.store, surroundings)
-        node = BrokerNode(plan.config, plan.store, disk, engine, recorder=recorder, settings_file=settings_file)
+        node = BrokerNode(plan.config, plan.store, disk, engine, recorder=engine.recorder, settings_file=settings_file)
         host, port = await node.start(plan.listen)
         try:
             yield node, format_address(host, port)

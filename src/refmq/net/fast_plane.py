@@ -62,9 +62,14 @@ class Output(NamedTuple):
 class FastPlane:
     """The C plane over a started store, and the tables that were installed last."""
 
-    def __init__(self, store: FastStore, emit: Emit | None) -> None:
+    def __init__(self, store: FastStore, emit: Emit | refmq_fast.Notes | None) -> None:
         self._native = refmq_fast.Plane(store.native, emit, store.hash_seed)
         self._installed: Snapshot | None = None
+
+    @property
+    def native(self) -> refmq_fast.Plane:
+        """The plane itself, for the threads that drive it."""
+        return self._native
 
     # --- steps -----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,8 @@ and more than 64 delay levels.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Final
 
 import refmq_fast
@@ -77,13 +79,17 @@ class FastStore:
         config: StoreConfig | None = None,
         *,
         emit: Emit | None = None,
+        notes: refmq_fast.Notes | None = None,
         filters: Filters | None = None,
+        log_tail_bytes: int = 0,
         tail_bytes: int = TAIL_BYTES_DEFAULT,
         index_pages: int = INDEX_PAGES_DEFAULT,
         hash_seed: int = 0,
     ) -> None:
-        """`emit` gets one event for every step taken. `filters` are not used: there are no extension files. `hash_seed`
-        is a number that nobody can guess, where names of topics come from strangers."""
+        """`emit` gets one event for every step taken; with `notes` only for those of a recovery, and all others are
+        noted. `filters` are not used: there are no extension files. With `log_tail_bytes` a thread in C writes the
+        records of a turn at once. `hash_seed` is a number that nobody can guess, where names of topics come from
+        strangers."""
         self.config = config or StoreConfig()
         refusal = refusal_of(self.config)
         if refusal is not None:
@@ -92,6 +98,8 @@ class FastStore:
             raise UsageError(f"a tail of {tail_bytes} bytes and {index_pages} pages of an index cannot be in memory")
         self._disk = disk
         self._emit = emit
+        self._notes = notes
+        self._log_tail_bytes = log_tail_bytes
         self._tail_bytes = tail_bytes
         self._index_pages = index_pages
         self.hash_seed = hash_seed
@@ -104,6 +112,16 @@ class FastStore:
     def native(self) -> refmq_fast.Store:
         """The started store itself, for the C plane above it."""
         return self._store
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keeps the threads of a shell out of the store, for a step of several calls."""
+        native = self._store
+        native.hold()
+        try:
+            yield
+        finally:
+            native.let_go()
 
     @property
     def _store(self) -> refmq_fast.Store:
@@ -137,7 +155,7 @@ class FastStore:
 
     def _opened(self, positions: Positions, now_ms: TimestampMs) -> refmq_fast.Store:
         disk = self._disk.native if isinstance(self._disk, PosixDisk) else self._disk
-        store = refmq_fast.Store(disk, self._settings(), self._emit)
+        store = refmq_fast.Store(disk, self._settings(), self._notes or self._emit)
         try:
             for path, changed, flushed in positions.names:
                 store.open_name(path, changed, flushed)
@@ -187,7 +205,7 @@ class FastStore:
             "is_slave": self._is_slave,
             "cut_damage": config.on_damage is OnDamage.CUT,
             "delays_ms": DelayLevels.parse(config.delay_levels).delays_ms,
-            "log_tail_bytes": 0,
+            "log_tail_bytes": self._log_tail_bytes,
             "tail_bytes": self._tail_bytes,
             "index_pages": self._index_pages,
             "hash_seed": self.hash_seed,
@@ -225,7 +243,7 @@ class FastStore:
 
     async def _perform(self, operation: refmq_fast.Operation) -> None:
         if isinstance(operation, refmq_fast.DiskWork):
-            await posix_disk.perform(operation)
+            await posix_disk.perform(operation, alone=self.alone)
             return
         file, start, end, directory = operation
         if file is not None:
@@ -242,7 +260,10 @@ class FastStore:
 
     @property
     def disk_used_ratio(self) -> float:
-        return self._disk.usage("").used_ratio
+        if self._native is None:
+            return self._disk.usage("").used_ratio
+        with self.alone():
+            return self._disk.usage("").used_ratio
 
     @property
     def accepts_puts(self) -> bool:

@@ -121,8 +121,8 @@ class PlaneRunner(ABC):
     def _schedule_tick(self) -> None:
         """Somebody waits: the plane has to be told the time."""
 
-    def _parked(self, frame: Frame) -> None:
-        """A pull waits here from now on; the step that parked it is not over yet."""
+    def _parked(self, topic: str) -> None:
+        """A pull of this topic waits from now on; the step that parked it is not over yet."""
         self._schedule_tick()
 
     def _alone(self) -> AbstractContextManager[object]:
@@ -207,7 +207,7 @@ class PlaneRunner(ABC):
             outcome = step(self.state, self.store, given, self._moment(begun_s))
             last = outcome.effects[-1] if outcome.effects else None
             if isinstance(last, Park):
-                self._parked(last.frame)
+                self._parked(last.topic)
             elif outcome.effects and isinstance(outcome.effects[0], Append):
                 outcome = self._append(outcome, outcome.effects[0])
             self._enter(outcome)

@@ -7,6 +7,8 @@ without the GIL. What each call does is what `RealDisk` does; names are listed a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -133,20 +135,31 @@ class _PosixFile:
         self._native.close()
 
 
-async def perform(work: refmq_fast.DiskWork, path: str = "a file of the store") -> None:
-    """Performs a flush in a thread. It runs to its end even if the caller stops waiting; a failure is remembered."""
-    await asyncio.shield(asyncio.ensure_future(_performed(work, path)))
+async def perform(
+    work: refmq_fast.DiskWork,
+    path: str = "a file of the store",
+    alone: Callable[[], AbstractContextManager[object]] = nullcontext,
+) -> None:
+    """Performs a flush in a thread. It runs to its end even if the caller stops waiting; a failure is remembered.
+    `alone` keeps other threads away from the disk."""
+    await asyncio.shield(asyncio.ensure_future(_performed(work, path, alone)))
 
 
-async def _performed(work: refmq_fast.DiskWork, path: str) -> None:
+async def _performed(work: refmq_fast.DiskWork, path: str, alone: Callable[[], AbstractContextManager[object]]) -> None:
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + DESCRIPTOR_WAIT_S
-    while not work.start():
+    while not _has_started(work, alone):
         if loop.time() > give_up_at:
             raise FlushFailed(path, "flush", "the process has no file descriptor left")
         await asyncio.sleep(DESCRIPTOR_RETRY_S)
     await loop.run_in_executor(None, work.perform)
-    work.finish()
+    with alone():
+        work.finish()
+
+
+def _has_started(work: refmq_fast.DiskWork, alone: Callable[[], AbstractContextManager[object]]) -> bool:
+    with alone():
+        return work.start()
 
 
 def _below(path: str) -> str:

@@ -104,11 +104,12 @@ class Server:
             await asyncio.wait(late, timeout=1)
         self.failure.cancel()
 
-    def _accept(self) -> Connection:
+    def adopt(self, number: int) -> Connection:
+        """A connection that somebody else has accepted, and numbered; its transport is still to be made."""
         connection = Connection(
             self._handler,
             self.limits,
-            number=next(self._numbers),
+            number=number,
             tls=self._tls,
             budget=self._budget,
             tasks=self._tasks,
@@ -121,6 +122,9 @@ class Server:
         self._connections[connection.number] = connection
         connection.on_close(self._forget)
         return connection
+
+    def _accept(self) -> Connection:
+        return self.adopt(next(self._numbers))
 
     def _forget(self, connection: Connection) -> None:
         self._connections.pop(connection.number, None)

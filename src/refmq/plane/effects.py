@@ -72,6 +72,7 @@ class Park:
     """The request waits for a message and costs its peer nothing meanwhile."""
 
     frame: Frame
+    topic: str
 
 
 @dataclass(frozen=True, slots=True)

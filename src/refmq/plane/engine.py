@@ -22,6 +22,7 @@ from refmq.plane.snapshot import Snapshot
 from refmq.protocol.command import RemotingCommand
 from refmq.store.api import MessageStore
 from refmq.store.values import MessageToStore, PutResult, RecoveryReport
+from refmq.trace.record import Recorder
 
 Answer: TypeAlias = RemotingCommand | None
 """None: there is no answer, or not now."""
@@ -114,6 +115,11 @@ class Engine(HotPath, Protocol):
     @property
     def name(self) -> str:
         """What `--engine` calls it."""
+        ...
+
+    @property
+    def recorder(self) -> Recorder | None:
+        """What a broker with this engine records with, so that its events are in order with those of the engine."""
         ...
 
     @property

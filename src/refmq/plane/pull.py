@@ -106,7 +106,7 @@ def serve_pull(state: PlaneState, store: StoreReader, frame: Frame, now: Moment)
             allowed.message_filter,
         )
         state = replace(state, hold=state.hold.park(pull))
-        return PlaneStep(state, (counted(header, result), Park(frame)), events)
+        return PlaneStep(state, (counted(header, result), Park(frame, header.topic)), events)
     # Effects
     return PlaneStep(state, answered(state.snapshot, frame, header, allowed, result, now), events)
 

@@ -136,6 +136,18 @@ class TraceWriter:
         if not self._pack(event, at_ns, outcome, operation):
             self._record_slowly(event, at_ns, outcome, operation)
 
+    def record_at(self, event: EventFields, at_ns: int) -> None:
+        """Takes an event that happened a while ago."""
+        if not self._pack(event, at_ns, Outcome.STEP, 0):
+            self._record_slowly(event, at_ns, Outcome.STEP, 0)
+
+    def drop(self, count: int) -> None:
+        """Events that nobody could keep are missing here."""
+        assert count > 0, "nothing is missing"
+        self._dropped_count += count
+        self._missing_now += count
+        self._pack = _pack_nothing  # the next event must first report what is missing
+
     def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
         """Writes what is waiting and ends the thread; gives up after `timeout_s` on a disk that hangs."""
         if not self._is_closed:
@@ -181,9 +193,7 @@ class TraceWriter:
             self._put_waiting(at_ns)
 
     def _drop(self) -> None:
-        self._dropped_count += 1
-        self._missing_now += 1
-        self._pack = _pack_nothing  # the next event must first report that this one is missing
+        self.drop(1)
 
     def _begin_table(self) -> None:
         """Restarts string numbering; the first is the node's name."""
