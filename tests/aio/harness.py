@@ -12,9 +12,8 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
-from refmq.net.clock import wall_ms
 from refmq.net.engine import LoopEngine
-from refmq.net.engines import EngineChoice, EngineSurroundings
+from refmq.net.engines import EngineSurroundings
 from refmq.net.nameserver import Nameserver
 from refmq.net.server import Server
 from refmq.net.thread_engine import ThreadEngine
@@ -25,10 +24,9 @@ from refmq.protocol.headers.admin import CreateTopicRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.pull import PullMessageRequest, PullSysFlag
 from refmq.protocol.record import Record, decode_records
-from refmq.sim.disk import SimulatedDisk
 from refmq.store import StoreConfig
 from refmq.trace.record import Recorder
-from tests.engines import TEST_ENGINE, engine_for, folder_disk
+from tests.engines import disk_for_engine, engine_for
 
 T = TypeVar("T")
 TEST_TIMEOUT_S = 60.0
@@ -102,7 +100,7 @@ async def start_broker(
     recorder: Recorder | None = None,
 ) -> BrokerNode:
     used = replace(config or BrokerConfig(), broker_name=name, listen_port=port, namesrv_addr=running.namesrv)
-    disk = disk or (folder_disk() if TEST_ENGINE is EngineChoice.FAST else SimulatedDisk(clock=wall_ms))
+    disk = disk or disk_for_engine()
     engine = engine_for(disk, SMALL_STORE, EngineSurroundings(tls=tls, recorder=recorder))
     node = BrokerNode(used, SMALL_STORE, disk, engine, recorder=engine.recorder)
     await node.start("127.0.0.1")

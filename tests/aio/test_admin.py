@@ -15,6 +15,8 @@ from refmq.model.ids import MessageQueue
 from tests.aio.harness import run, servers, stop_broker
 from tests.aio.test_consumer import take
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 
 def test_topics_are_made_on_every_master_and_deleted_everywhere() -> None:
     async def story() -> None:

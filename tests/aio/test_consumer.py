@@ -24,6 +24,8 @@ from refmq.protocol.record import decode_properties
 from refmq.trace.memory import MemoryRecorder
 from tests.aio.harness import create_topic, run, servers, start_broker, stop_broker, stored, until, until_stored
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 
 async def take(consumer: Consumer, count: int) -> list[ReceivedMessage]:
     """So many messages, each with success."""
@@ -434,6 +436,7 @@ def test_a_full_cache_stops_the_pulls_until_there_is_room() -> None:
     run(story())
 
 
+@pytest.mark.reference_only
 def test_a_broker_that_dies_and_comes_back_is_used_again() -> None:
     async def story() -> None:
         async with servers() as running, Producer(running.namesrv, group="p") as producer:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from refmq.aio.consumer import Consumer
 from refmq.aio.producer import Producer
 from refmq.client.message import ReceivedMessage
@@ -16,6 +18,8 @@ from refmq.protocol.bodies.offsets import GetConsumerStatusBody
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request
 from tests.aio.harness import Servers, create_topic, run, servers, until
+
+pytestmark = pytest.mark.usefixtures("each_engine")
 
 
 @asynccontextmanager

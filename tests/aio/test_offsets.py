@@ -11,6 +11,8 @@ from refmq.errors import DiskFailed
 from refmq.model.ids import MessageQueue
 from tests.aio.harness import run
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 QUEUE = MessageQueue("T", "broker-a", 1)
 
 

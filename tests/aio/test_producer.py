@@ -33,6 +33,8 @@ from refmq.protocol.record import decode_properties
 from tests.aio.harness import create_topic, main_server, run, servers, stop_broker, stored, until_stored
 from tests.net.support import serving
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 
 def test_a_message_is_stored_with_everything_it_was_given() -> None:
     async def story() -> None:
@@ -195,6 +197,7 @@ def test_no_route_says_who_was_asked_what_they_know_and_what_to_do() -> None:
     run(story())
 
 
+@pytest.mark.reference_only
 def test_a_failed_attempt_is_repeated_at_another_broker() -> None:
     async def story() -> None:
         async with servers("broker-a", "broker-b") as running, Producer(running.namesrv, group="g") as producer:
@@ -230,6 +233,7 @@ def test_a_failed_attempt_is_repeated_at_another_broker() -> None:
     run(story())
 
 
+@pytest.mark.reference_only
 def test_a_broker_that_never_answers_costs_the_timeout_and_no_more() -> None:
     async def story() -> None:
         async with servers() as running, Producer(running.namesrv, group="g") as producer:
@@ -248,6 +252,7 @@ def test_a_broker_that_never_answers_costs_the_timeout_and_no_more() -> None:
     run(story())
 
 
+@pytest.mark.reference_only
 def test_an_error_that_another_broker_would_not_mend_is_raised_as_it_is() -> None:
     async def story() -> None:
         def answer(connection: object, command: RemotingCommand) -> RemotingCommand:
@@ -265,6 +270,7 @@ def test_an_error_that_another_broker_would_not_mend_is_raised_as_it_is() -> Non
     run(story())
 
 
+@pytest.mark.reference_only
 def test_a_message_that_is_not_durable_yet_is_told_with_its_result() -> None:
     async def story() -> None:
         async with servers() as running, Producer(running.namesrv, group="g") as producer:

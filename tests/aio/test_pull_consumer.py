@@ -10,6 +10,8 @@ from refmq.errors import RouteNotFound, UsageError
 from refmq.model.ids import MessageQueue
 from tests.aio.harness import Servers, create_topic, run, servers, until
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 
 async def fill(running: Servers, count: int) -> None:
     await create_topic(running, "Orders", 1)

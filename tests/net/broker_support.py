@@ -9,11 +9,11 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.net.broker_node import BrokerNode
 from refmq.net.clock import wall_ms
-from refmq.net.engines import EngineChoice, EngineSurroundings
+from refmq.net.engines import EngineSurroundings
 from refmq.net.limits import Limits
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import StoreConfig
-from tests.engines import TEST_ENGINE, engine_for, folder_disk
+from tests.engines import disk_for_engine, engine_for
 
 SMALL_STORE = StoreConfig(log_file_bytes=16 << 20, queue_file_bytes=20_000, index_slots=1_000, index_entries=4_000)
 FREE_PORT = BrokerConfig(listen_port=0)
@@ -35,7 +35,7 @@ async def serving_broker(
     stop_timeout_s: float = 5.0,
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
     """A broker on a free port and its address, stopped in the end."""
-    disk = disk or (folder_disk() if TEST_ENGINE is EngineChoice.FAST else memory_disk())
+    disk = disk or disk_for_engine()
     engine = engine_for(disk, store_config, EngineSurroundings(limits=limits))
     node = BrokerNode(config, store_config, disk, engine)
     host, port = await node.start("127.0.0.1")

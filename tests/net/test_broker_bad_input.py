@@ -37,6 +37,8 @@ from tests.net.broker_requests import (
 from tests.net.broker_support import serving_broker
 from tests.net.support import asking, raw_peer, run
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 CONFIG = BrokerConfig(listen_port=0, enable_property_filter=True)
 MIB = 1 << 20
 

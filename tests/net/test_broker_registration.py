@@ -12,6 +12,8 @@ from tests.net.broker_requests import TIMEOUT_S, create_topic_request
 from tests.net.broker_support import FREE_PORT, serving_broker
 from tests.net.support import asking, run
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 
 @pytest.mark.parametrize("force", [True, False])
 def test_a_registration_without_force_asks_first_and_registers_only_what_is_new(force: bool) -> None:
