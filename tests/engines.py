@@ -1,5 +1,5 @@
-"""The engine that the brokers of a test run on. Suites that talk to brokers over sockets run on each: the reference on a
-disk in memory, and the threads of the C shell on a folder."""
+"""The engine that the brokers of a test run on. Suites that talk to brokers over sockets run on each: the reference on
+a disk in memory, and the threads of the C shell on a folder."""
 
 from __future__ import annotations
 

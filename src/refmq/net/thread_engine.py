@@ -111,6 +111,16 @@ class ThreadEngine(PlaneRunner):
         """Those of the main port first."""
         return (self._told[False], self._whole[False], self._told[True], self._whole[True])
 
+    @property
+    def runs(self) -> bool:
+        """Whether its threads do."""
+        return self._shell is not None
+
+    @property
+    def open_connections(self) -> int:
+        """How many there are in C; those that came up as a whole are in `servers`."""
+        return 0 if self._shell is None else self._shell.counts[0]
+
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def listen(self, host: str, port: int) -> tuple[str, int]:
@@ -274,7 +284,8 @@ class ThreadEngine(PlaneRunner):
     def _read_frame(self, letter: Letter) -> None:
         assert self._shell is not None, "letters come from a shell"
         self._peer(letter).data_received(letter.data)
-        self._shell.post(Down.BEGUN, letter.connection, 1)
+        # A handler that takes its time is a task, which begins before this callback.
+        self._loop.call_soon(self._shell.post, Down.BEGUN, letter.connection, 1)
 
     async def _adopt(self, letter: Letter) -> None:
         """Serves a connection here from its first byte on."""
