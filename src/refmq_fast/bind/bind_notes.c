@@ -1,6 +1,6 @@
 /* refmq_fast.Notes: trace events that the C plane and store have noted (shell/notes.h), for the recorder to take. Given to a
  * Store and a Plane in place of a callable. */
-#include "bind_shell.h"
+#include "bind_store.h"
 
 typedef struct {
     PyObject_HEAD

@@ -1,5 +1,5 @@
 /* refmq_fast.Shell: the threads of the C plane, as the control plane starts them, talks with them and stops them. */
-#include "bind_shell.h"
+#include "bind_plane.h"
 
 #include "../shell/shell.h"
 #include "raise.h"

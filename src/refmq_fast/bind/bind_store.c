@@ -289,6 +289,9 @@ static int store_clear(PyObject *given)
     StoreObject *self = (StoreObject *)given;
 
     rmq_store_close(self); /* first: closing files needs the disk */
+    if (self->emit != NULL && rmq_notes_of(self->emit) != NULL) {
+        rmq_guard_notes(self->emit, NULL); /* the lock goes, and with it whoever else notes anything */
+    }
     Py_CLEAR(self->emit);
     Py_CLEAR(self->failure);
     Py_CLEAR(self->job_type);

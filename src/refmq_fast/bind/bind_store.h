@@ -51,6 +51,9 @@ void rmq_leave(StoreObject *self);
 /* The notes of a refmq_fast.Notes, or NULL for any other object. */
 rmq_notes *rmq_notes_of(PyObject *object);
 
+/* The lock of this store guards the notes from now on, or nobody's for NULL. `notes` is a refmq_fast.Notes. */
+void rmq_guard_notes(PyObject *notes, StoreObject *owner);
+
 /* The exception for a status, or nothing for RMQ_OK: 0, or -1 with it set. */
 int rmq_store_outcome(StoreObject *self, rmq_status status);
 
