@@ -1,7 +1,8 @@
-"""Mistakes in the C store and the C plane: builds with one each, and what the histories say about it.
+"""Mistakes in the C store, the C plane and its shell: builds with one each, and what finds it.
 
-They stand in src/refmq_fast/{store,plane}/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n` makes
-wrong. A build is an extension of its own, which only the process of its trial loads.
+They stand in src/refmq_fast/{store,plane,shell}/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n`
+makes wrong. A build is an extension of its own, which only the process of its trial loads. Mistakes of store and plane
+are looked for by histories, those of the shell, which histories do not reach, by the tests of its threads.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from refmq.errors import MissingTool
 
 ROOT: Final = Path(__file__).parent.parent.parent
 SOURCES: Final = ROOT / "src/refmq_fast"
-HEADERS: Final = (SOURCES / "store/mistakes.h", SOURCES / "plane/mistakes.h")
+KINDS: Final = {"store": "store", "plane": "cluster", "shell": "shell"}
+"""The folders, and what looks for the mistakes in each."""
+HEADERS: Final = tuple(SOURCES / folder / "mistakes.h" for folder in KINDS)
 FIRST_OF_PLANE: Final = 101
-"""Mistakes from this number on are in the plane, and histories of clusters look for them."""
+FIRST_OF_SHELL: Final = 201
 TRIAL_SECONDS_MAX: Final = 600
 
 _DEFINITION: Final = re.compile(r"#define RMQ_MISTAKE_(\w+) (\d+)\s+/\* (.*) \*/")
@@ -39,8 +42,13 @@ class NativeMistake:
 
     @property
     def kind(self) -> str:
-        """The histories that look for it."""
-        return "cluster" if self.number >= FIRST_OF_PLANE else "store"
+        """What looks for it."""
+        return KINDS[folder_of(self.number)]
+
+
+def folder_of(number: int) -> str:
+    """The folder of the sources that a mistake is in."""
+    return "shell" if number >= FIRST_OF_SHELL else "plane" if number >= FIRST_OF_PLANE else "store"
 
 
 def native_mistakes() -> tuple[NativeMistake, ...]:
@@ -61,7 +69,7 @@ def build(mistake: int, folder: Path) -> Path:
     options = ["-std=c11", "-O0", "-fPIC", f"-I{SOURCES}", f"-I{sysconfig.get_path('include')}"]
     objects = []
     for source in sorted(SOURCES.glob("*/*.c")):
-        is_changed = source.parent.name == ("plane" if mistake >= FIRST_OF_PLANE else "store") and mistake > 0
+        is_changed = mistake > 0 and source.parent.name == folder_of(mistake)
         name = f"{source.parent.name}-{source.stem}.o"
         target = folder / (f"{mistake}-{name}" if is_changed else name)
         objects.append(str(target))

@@ -26,6 +26,7 @@ import pytest
 STEPS = 60
 CLUSTER_STEPS = 70
 PLANE_TESTS: Final = "tests/net/test_fast_plane.py"
+SHELL_TESTS: Final = "tests/net/test_thread_engine.py"
 ENGINES = ("fast-tails", "fast")
 
 
@@ -71,11 +72,31 @@ def cluster_trial(seconds: float) -> dict[str, Any]:
         violations = run_history(generate.history(tried, CLUSTER_STEPS), "fast").violations
         tried += 1
         by = str(violations[0]) if violations else ""
+    return {"by": by, "tried": tried, "differs_after": int(_first_failure(PLANE_TESTS) != "")}
+
+
+def shell_trial() -> dict[str, Any]:
+    """The tests of the threads: the first that fails."""
+    return {"by": _first_failure(SHELL_TESTS), "tried": 0, "differs_after": 0}
+
+
+class _FailureWatcher:
+    """A plugin of pytest that remembers the first test that failed."""
+
+    def __init__(self) -> None:
+        self.failed = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.failed:
+            self.failed = report.nodeid.rpartition("::")[2]
+
+
+def _first_failure(tests: str) -> str:
+    watcher = _FailureWatcher()
     with contextlib.redirect_stdout(io.StringIO()):
-        code = pytest.main(
-            [PLANE_TESTS, "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=ci", "--assert=plain"]
-        )
-    return {"by": by, "tried": tried, "differs_after": int(code == pytest.ExitCode.TESTS_FAILED)}
+        options = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=ci", "--assert=plain"]
+        pytest.main([tests, *options], plugins=[watcher])
+    return watcher.failed
 
 
 def _histories() -> Iterator[Any]:
@@ -101,11 +122,17 @@ def _histories() -> Iterator[Any]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("library", type=Path)
-    parser.add_argument("--kind", choices=["store", "cluster"], default="store")
+    parser.add_argument("--kind", choices=["store", "cluster", "shell"], default="store")
     parser.add_argument("--seconds", type=float, default=30.0)
     given = parser.parse_args()
     load(given.library)
-    found = trial(given.seconds) if given.kind == "store" else cluster_trial(given.seconds)
+    match given.kind:
+        case "store":
+            found = trial(given.seconds)
+        case "cluster":
+            found = cluster_trial(given.seconds)
+        case _:
+            found = shell_trial()
     print(json.dumps(found))
     return 0
 

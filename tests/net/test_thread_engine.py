@@ -327,6 +327,7 @@ def test_the_vip_port_serves_sends_and_refuses_pulls(tmp_path: Path) -> None:
                 host, _, port = address.rpartition(":")
                 vip = f"{host}:{int(port) - 2}"
                 await client.invoke(address, topic_with(6), TIMEOUT_S)
+                await client.invoke(address, pull_request("T"), TIMEOUT_S)  # now C could serve one
                 try:
                     answer = await client.invoke(vip, send_request("T", b"x"), TIMEOUT_S)
                 except NetworkError:
@@ -397,6 +398,36 @@ def test_what_is_silent_for_too_long_is_closed(tmp_path: Path) -> None:
 # --- durability and the end ------------------------------------------------------------------------------------------
 
 
+def test_what_is_acknowledged_is_in_the_file(tmp_path: Path) -> None:
+    """So that the death of the process cannot take it back."""
+
+    async def story() -> None:
+        async with broker(tmp_path) as (_, _, address), asking() as client:
+            await client.invoke(address, topic_with(6), TIMEOUT_S)
+            for number in range(20):
+                body = b"<message %d>" % number
+                await client.invoke(address, send_request("T", body), TIMEOUT_S)
+                assert body in (tmp_path / "commitlog" / f"{0:020d}").read_bytes()[: 1 << 16]
+
+    run(story())
+
+
+def test_requests_that_wait_are_bounded_and_those_behind_them_get_their_turn(tmp_path: Path) -> None:
+    async def story() -> None:
+        limits = Limits(requests_in_flight_max=4)
+        async with (
+            broker(tmp_path, store=SYNC_STORE, limits=limits) as (_, _, address),
+            raw_peer(address) as (reader, writer),
+        ):
+            writer.write(in_a_row(topic_with(6)))
+            await answers(reader, 1)
+            for _ in range(5):
+                writer.write(in_a_row(*[send_request("T", b"x")] * 50))
+                assert len(await answers(reader, 50)) == 50
+
+    run(story())
+
+
 def test_with_sync_flush_an_answer_means_flushed(tmp_path: Path) -> None:
     async def story() -> None:
         async with broker(tmp_path, store=SYNC_STORE) as (_, engine, address), asking() as client:
@@ -414,7 +445,8 @@ def test_puts_of_the_control_plane_wait_for_the_flush_as_well(tmp_path: Path) ->
     """A send to a topic that does not exist yet is the reference's: it makes the topic, and then the put."""
 
     async def story() -> None:
-        async with broker(tmp_path, store=SYNC_STORE) as (_, engine, address), asking() as client:
+        config = replace(FREE_PORT, sync_flush_timeout=600_000)  # or the clock would find out that they are safe
+        async with broker(tmp_path, config, SYNC_STORE) as (_, engine, address), asking() as client:
             for number in range(10):
                 answer = await client.invoke(address, send_request(f"New{number}", b"x"), TIMEOUT_S)
                 assert answer.code == ResponseCode.SUCCESS
@@ -430,6 +462,8 @@ def test_a_stop_answers_what_waits_and_a_start_finds_everything(tmp_path: Path) 
             async with raw_peer(address) as (reader, writer):
                 writer.write(in_a_row(*[send_request("T", b"x")] * 100))
                 assert len(await answers(reader, 100)) == 100
+                writer.write(in_a_row(pull_request("T")))  # now there is a group, and C knows it
+                await answers(reader, 1)
                 writer.write(encode(replace(waiting("T", offset=100), opaque=7)))
                 await asyncio.sleep(0.05)
                 stopping = asyncio.create_task(node.stop(5.0))

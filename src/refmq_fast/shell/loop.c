@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "shell.h"
 
+#include "mistakes.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -294,7 +296,7 @@ static void step_flush(rmq_shell *shell, rmq_status performed)
         rmq_shell_fail(shell);
         return;
     }
-    if (shell->tells_flush) {
+    if (shell->tells_flush && RMQ_IS_RIGHT(RMQ_MISTAKE_FLUSH_UNTOLD)) {
         shell->tells_flush = false;
         post_number(shell, RMQ_UP_DURABLE, shell->flush.result);
     }
@@ -414,7 +416,7 @@ static void serve_turn(rmq_shell *shell)
     const bool ticks = shell->now.uptime_ms - shell->ticked_ms >= TICK_MS;
 
     serve_ready(shell);
-    if (rmq_write_appended(shell->store) != RMQ_OK) {
+    if ((RMQ_IS_RIGHT(RMQ_MISTAKE_LATE_WRITE) || ticks) && rmq_write_appended(shell->store) != RMQ_OK) {
         /* The places of these records were promised, in answers that have not left yet. They never will. */
         close_all(shell, rmq_end_peer);
         rmq_shell_fail(shell);
@@ -428,7 +430,9 @@ static void serve_turn(rmq_shell *shell)
     }
     if (shell->drains_now) {
         shell->drains_now = false;
-        (void)rmq_drain(shell->plane, shell->now);
+        if (RMQ_IS_RIGHT(RMQ_MISTAKE_NO_DRAIN)) {
+            (void)rmq_drain(shell->plane, shell->now);
+        }
     }
     flush(shell);
     if ((shell->plane->wants_dispatch || ticks) && !shell->has_failed) {
@@ -461,7 +465,9 @@ static void look_through(rmq_shell *shell)
     }
     if (shell->now.uptime_ms - shell->looked_ms >= REST_MS || shell->is_closing_all) {
         shell->looked_ms = shell->now.uptime_ms;
-        rmq_end_late_peers(shell);
+        if (RMQ_IS_RIGHT(RMQ_MISTAKE_IDLE_FOREVER)) {
+            rmq_end_late_peers(shell);
+        }
     }
     if (shell->is_closing_all && !shell->owes_acks) {
         close_all(shell, rmq_close_peer);

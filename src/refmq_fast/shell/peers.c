@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "shell.h"
 
+#include "mistakes.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -237,6 +239,7 @@ void rmq_accept(rmq_shell *shell, rmq_listener *listener)
         struct sockaddr_storage address;
         socklen_t size = sizeof address;
         const int fd = accept4(listener->fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        const bool is_full = atomic_load(&shell->connections) >= shell->limits.connections_max;
 
         if (fd < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -248,8 +251,7 @@ void rmq_accept(rmq_shell *shell, rmq_listener *listener)
             }
             return;
         }
-        if (atomic_load(&shell->connections) >= shell->limits.connections_max ||
-            !admit(shell, fd, listener, &address)) {
+        if ((is_full && RMQ_IS_RIGHT(RMQ_MISTAKE_NO_LIMIT)) || !admit(shell, fd, listener, &address)) {
             (void)atomic_fetch_add(&shell->refused, 1);
             (void)close(fd);
         }

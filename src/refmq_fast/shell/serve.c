@@ -2,6 +2,8 @@
  * the lock. */
 #include "shell.h"
 
+#include "mistakes.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +48,7 @@ static rmq_status port_answer(void *context, int64_t connection, int64_t number,
 
     if (number > shell->answered) {
         shell->answered = number; /* the frame that is being served: it was never in flight */
-    } else if (peer != NULL) {
+    } else if (peer != NULL && RMQ_IS_RIGHT(RMQ_MISTAKE_IN_FLIGHT_LEAK)) {
         rmq_conn_end(&peer->conn, 0);
     }
     if (peer == NULL || peer->is_closing) {
@@ -130,7 +132,7 @@ static rmq_status serve_hot(rmq_shell *shell, rmq_peer *peer, const rmq_conn_fra
         .body = {frame->data + frame->frame.body_at, frame->frame.length - frame->frame.body_at},
         .waited_ms = waited_ms > 0 ? waited_ms : 0,
         .draw = draw(shell),
-        .on_vip_port = peer->on_vip_port,
+        .on_vip_port = peer->on_vip_port && RMQ_IS_RIGHT(RMQ_MISTAKE_PORTS_ALIKE),
     };
     rmq_status status;
 
@@ -153,7 +155,7 @@ static bool serve_frame(rmq_shell *shell, rmq_peer *peer, const rmq_conn_frame *
     if (frame->is_read && !is_response && rmq_is_hot(frame->command.code)) {
         rmq_status status;
 
-        if (rmq_conn_is_barred(&peer->conn)) {
+        if (rmq_conn_is_barred(&peer->conn) && RMQ_IS_RIGHT(RMQ_MISTAKE_BARS_IGNORED)) {
             return false; /* what was handed over before it may change what it may do */
         }
         status = serve_hot(shell, peer, frame);
@@ -235,7 +237,7 @@ rmq_status rmq_tell_arrived(void *context, const rmq_dispatched *message)
     rmq_shell *shell = context;
     rmq_letter *letter;
 
-    if (shell->watched.count == 0 || rmq_table_find(&shell->watched, message->topic, 0) == NULL) {
+    if (!RMQ_IS_RIGHT(RMQ_MISTAKE_ARRIVALS_UNTOLD) || shell->watched.count == 0 || rmq_table_find(&shell->watched, message->topic, 0) == NULL) {
         return RMQ_OK;
     }
     letter = atomic_load(&shell->told) < RMQ_TOLD_MAX
