@@ -205,9 +205,10 @@ def spec(session: nox.Session) -> None:
             session.run(*refmq, "simulate", *names, env=environment)
         case []:
             session.run(*refmq, "check", env=environment)
-            # What needs TLC is skipped in the session `tests`: the runner itself, and traces of broker and store.
-            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "--numprocesses=auto")
-            session.run(*tests, "tests/verify/spec", "tests/cli/test_spec.py", env=environment)
+            # What needs TLC is skipped in the session `tests`: the runner itself, traces of broker, store and clients.
+            # A file stays with one process: its tests share counterexamples that TLC has found, and a warm JVM.
+            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "--numprocesses=auto", "--dist=loadfile")
+            session.run(*tests, "tests/verify", "tests/cli/test_spec.py", env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
 
