@@ -82,7 +82,7 @@ def _run(command: list[str]) -> None:
 def try_native(library: Path, seconds: float, kind: str = "store", more_seconds: float | None = None) -> dict[str, Any]:
     """Which promise a build breaks, after how many histories; and after how many the engines differ.
 
-    When a promise is broken, the engines of a store are compared for `more_seconds` at most (else: all the time there is).
+    Once a promise is broken, the engines of a store are compared for `more_seconds` at most (None: to the end).
     """
     command = [sys.executable, "-m", "conformance.mutants.native_trial", str(library), "--kind", kind]
     command += ["--seconds", str(seconds), "--more-seconds", str(seconds if more_seconds is None else more_seconds)]
