@@ -171,7 +171,8 @@ def sanitize(session: nox.Session) -> None:
     }
     suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "conformance/store/test_differential.py"]
     fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
-    tests = [*suites, *fewer, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
+    spread = ["--numprocesses=auto", "--dist=worksteal"]
+    tests = [*suites, *fewer, *spread, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
     session.run("python", "-m", "pytest", *tests, env=environment)
 
 
