@@ -176,7 +176,8 @@ def sanitize(session: nox.Session) -> None:
     suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "tests/net/test_posix_disk.py"]
     suites += ["conformance/store/test_differential.py"]
     fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
-    tests = [*suites, *fewer, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
+    spread = ["--numprocesses=auto", "--dist=worksteal"]
+    tests = [*suites, *fewer, *spread, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
     session.run("python", "-m", "pytest", *tests, env=environment)
 
 
@@ -210,9 +211,10 @@ def spec(session: nox.Session) -> None:
             session.run(*refmq, "simulate", *names, env=environment)
         case []:
             session.run(*refmq, "check", env=environment)
-            # What needs TLC is skipped in the session `tests`: the runner itself, and traces of broker and store.
-            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "--numprocesses=auto")
-            session.run(*tests, "tests/verify/spec", "tests/cli/test_spec.py", env=environment)
+            # What needs TLC is skipped in the session `tests`: the runner itself, traces of broker, store and clients.
+            # A file stays with one process: its tests share counterexamples that TLC has found, and a warm JVM.
+            tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "--numprocesses=auto", "--dist=loadfile")
+            session.run(*tests, "tests/verify", "tests/cli/test_spec.py", env=environment)
         case names:
             session.run(*refmq, "check", *names, env=environment)
 
@@ -240,7 +242,7 @@ def conformance(session: nox.Session) -> None:
             if arguments:
                 session.run(*pytest, *arguments)
                 return
-            mutants = "conformance/mutants"
+            mutants = "conformance/mutants/test_seeded.py"
             session.run(*pytest, "conformance", f"--ignore={mutants}", "--numprocesses=auto", "--dist=worksteal")
             session.run(*pytest, mutants)  # by itself: it prints its table, and uses every core by its own means
 

@@ -87,10 +87,13 @@ def _run(command: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def try_native(library: Path, seconds: float, kind: str = "store") -> dict[str, Any]:
-    """Which promise a build breaks, after how many histories; and after how many the engines differ."""
+def try_native(library: Path, seconds: float, kind: str = "store", more_seconds: float | None = None) -> dict[str, Any]:
+    """Which promise a build breaks, after how many histories; and after how many the engines differ.
+
+    Once a promise is broken, the engines of a store are compared for `more_seconds` at most (None: to the end).
+    """
     command = [sys.executable, "-m", "conformance.mutants.native_trial", str(library), "--kind", kind]
-    command += ["--seconds", str(seconds)]
+    command += ["--seconds", str(seconds), "--more-seconds", str(seconds if more_seconds is None else more_seconds)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TRIAL_SECONDS_MAX, cwd=ROOT)
     try:
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

@@ -28,6 +28,8 @@ pytestmark = [
 
 QUICK = ("index_one_key", "lose_tail", "ack_before_flush", "bars_ignored")
 SECONDS = 60.0
+MORE_SECONDS = 5.0
+"""For a difference between the engines, which is printed and not asserted: a lost tail never makes one."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def test_every_mistake_has_a_place_in_the_sources() -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_a_mistake_is_found(name: str, folder: Path) -> None:
     (mistake,) = [one for one in native_mistakes() if one.name == name]
-    answer = try_native(build(mistake.number, folder), SECONDS, mistake.kind)
+    answer = try_native(build(mistake.number, folder), SECONDS, mistake.kind, MORE_SECONDS)
     print(native_line(mistake, answer))
     assert answer["by"], f"{name} survives {answer['tried']} histories"
 

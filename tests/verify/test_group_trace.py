@@ -12,27 +12,18 @@ import pytest
 from refmq.aio.consumer import Consumer, Mode
 from refmq.aio.producer import Producer
 from refmq.client.message import ReceivedMessage
-from refmq.errors import MissingTool
 from refmq.model.step import Event
 from refmq.trace.memory import MemoryRecorder
 from refmq.verify.group_trace import group_trace
 from refmq.verify.spec.check import RunOptions
-from refmq.verify.spec.tlc import Tlc, find_tlc
+from refmq.verify.spec.tlc import Tlc
 from refmq.verify.spec.traces import TraceAnswer, read_event, validate_events
 from tests.aio.harness import create_topic, run, servers, until
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"
-OPTIONS = RunOptions(heap="512m", timeout_s=120)
+OPTIONS = RunOptions(timeout_s=120)
 QUEUES = 2
 MESSAGES = 3
-
-
-@pytest.fixture(scope="module")
-def tlc() -> Tlc:
-    try:
-        return find_tlc()
-    except MissingTool as error:
-        pytest.skip(str(error))
 
 
 def recorded_group(mode: Mode, *, until_done: Callable[[list[bytes]], bool] | None = None) -> list[Event]:

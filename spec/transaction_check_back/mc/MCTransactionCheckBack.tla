@@ -25,6 +25,10 @@ Most == [send |-> MaxSend, loss |-> MaxLoss, dup |-> MaxDup, death |-> MaxDeath,
 RoomWithin == Len(log) < MaxLog
 Within(kind) == happened[kind] < Most[kind]
 
+\* Of all faults that may happen, one does. (To send a half message is none.)
+NoFaultYet == \A kind \in DOMAIN happened \ {"send"} : happened[kind] = 0
+OneOfThem(kind) == Within(kind) /\ (kind = "send" \/ NoFaultYet)
+
 \* Flushing less than everything is left out: a power loss may keep less than everything anyway.
 FlushAll == IF flushed < Len(log) THEN {Len(log)} ELSE {}
 

@@ -7,22 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from refmq.errors import MissingTool, UsageError
+from refmq.errors import UsageError
 from refmq.verify.spec.check import RunOptions
-from refmq.verify.spec.tlc import Tlc, find_tlc
+from refmq.verify.spec.tlc import Tlc
 from refmq.verify.spec.traces import read_events, shrink_numbers, trace_module, validate_events, validate_trace
 from tests.verify.spec.helpers import SPEC
 
 TRACES = {"HaReplication": SPEC / "ha_replication" / "traces", "Rebalance": SPEC / "rebalance" / "traces"}
-OPTIONS = RunOptions(heap="512m", timeout_s=120)
-
-
-@pytest.fixture(scope="module")
-def tlc() -> Tlc:
-    try:
-        return find_tlc()
-    except MissingTool as error:
-        pytest.skip(str(error))
+OPTIONS = RunOptions(timeout_s=120)
 
 
 def test_a_trace_becomes_a_module_with_small_numbers(tmp_path: Path) -> None:

@@ -5,27 +5,18 @@ from __future__ import annotations
 import pytest
 
 from refmq.broker.transactions import Decision
-from refmq.errors import MissingTool
 from refmq.model.step import Event
 from refmq.model.vocabulary import TRANSACTION_CHECK_BACK as PROTOCOL
 from refmq.verify.spec.check import RunOptions
-from refmq.verify.spec.tlc import Tlc, find_tlc
+from refmq.verify.spec.tlc import Tlc
 from refmq.verify.spec.traces import TraceEvent, validate_events
 from tests.broker.halves import beat, checks, end, send_half
 from tests.broker.harness import Harness, run
 from tests.verify.spec.helpers import SPEC
 
-OPTIONS = RunOptions(heap="512m", timeout_s=240)
+OPTIONS = RunOptions(timeout_s=240)
 FIELDS = {action.name: action.fields for action in PROTOCOL.actions}
 SLOTS = ("a", "b", "c", "d")
-
-
-@pytest.fixture(scope="module")
-def tlc() -> Tlc:
-    try:
-        return find_tlc()
-    except MissingTool as error:
-        pytest.skip(str(error))
 
 
 def recorded(events: list[Event]) -> list[TraceEvent]:

@@ -12,20 +12,15 @@ from refmq.plane.ack import ack_put_enabled, ack_put_events
 from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import AppendPlan, FlushMode, PutStatus, ReferenceStore, StoreConfig
-from refmq.tools.jdk import find_java
-from refmq.tools.tlc import find_tlc_jar
 from refmq.verify.spec.check import RunOptions
-from refmq.verify.spec.tlc import find_tlc
+from refmq.verify.spec.tlc import Tlc
 from refmq.verify.spec.traces import TraceAnswer, read_event, validate_events
 from tests.store.helpers import SMALL, at, into, message, new_disk, run
 from tests.verify.spec.helpers import SPEC
 
 CONFIG = replace(SMALL, log_file_bytes=1024, flush_mode=FlushMode.SYNC, page_bytes=128)
 
-pytestmark = [
-    pytest.mark.jdk,
-    pytest.mark.skipif(find_java() is None or find_tlc_jar() is None, reason="needs Java and TLC"),
-]
+pytestmark = pytest.mark.jdk
 
 
 def life(disk: SimulatedDisk, events: list[Event], begin: int, config: StoreConfig = CONFIG) -> ReferenceStore:
@@ -62,16 +57,16 @@ def history() -> list[Event]:
     return events
 
 
-def judge(events: list[Event]) -> TraceAnswer:
+def judge(tlc: Tlc, events: list[Event]) -> TraceAnswer:
     trace = [read_event(event._asdict(), "StoreRecovery") for event in events]
-    return validate_events(find_tlc(), SPEC, "StoreRecovery", trace, RunOptions(timeout_s=280))
+    return validate_events(tlc, SPEC, "StoreRecovery", trace, RunOptions(timeout_s=280))
 
 
-def test_a_trace_of_the_reference_store_is_a_behaviour_of_the_specification() -> None:
+def test_a_trace_of_the_reference_store_is_a_behaviour_of_the_specification(tlc: Tlc) -> None:
     events = history()
     actions = {event.action for event in events}
     assert {"AppendMessage", "AckPut", "DispatchMessage", "RollFile", "TruncateLog", "StopStore"} <= actions
-    answer = judge(events)
+    answer = judge(tlc, events)
     assert answer.accepted, answer.reason
     # One state for each event, and a few for steps that have none: the search does not branch.
     assert answer.states < 2 * len(events)
@@ -100,9 +95,11 @@ def wrong_end_of_scan(events: list[Event]) -> int:
 
 
 @pytest.mark.parametrize("doctor", [ack_before_flush, wrong_queue_offset, wrong_end_of_scan])
-def test_a_doctored_trace_is_rejected_at_the_event_that_does_not_fit(doctor: Callable[[list[Event]], int]) -> None:
+def test_a_doctored_trace_is_rejected_at_the_event_that_does_not_fit(
+    tlc: Tlc, doctor: Callable[[list[Event]], int]
+) -> None:
     events = history() if doctor is wrong_end_of_scan else history()[:20]
     expected = doctor(events)
-    answer = judge(events)
+    answer = judge(tlc, events)
     assert not answer.accepted
     assert answer.failed_at == expected, answer.reason

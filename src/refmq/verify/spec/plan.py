@@ -14,7 +14,7 @@ from pathlib import Path
 
 from refmq.verify.spec.catalogue import Configuration
 
-SHORT_RUN_S = 15.0  # below this the JVM's optimising compiler costs more than it gains
+SHORT_RUN_S = 13.0  # below this the JVM's optimising compiler costs more than it gains
 ROW = re.compile(r"\| `([\w/]+)` \|[^|]*\| ([\d,]+) \| (\d+) \| ([\d.]+) s \|")
 
 
