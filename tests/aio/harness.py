@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from refmq.aio.consumer import Consumer
+from refmq.client.message import ReceivedMessage
 from refmq.model.broker_config import BrokerConfig
 from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
@@ -165,3 +167,14 @@ async def create_topic(running: Servers, topic: str, queues: int = 4) -> None:
             assert answer.code == 0, answer.remark
     finally:
         await client.close()
+
+
+async def take(consumer: Consumer, count: int) -> list[ReceivedMessage]:
+    """So many messages, each with success."""
+    found = []
+    async for message in consumer:
+        async with message.processing():
+            found.append(message)
+        if len(found) == count:
+            break
+    return found

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refmq.client import process_queue, rebalance
-from refmq.client.process_queue import CacheLimits, ProcessQueue, is_full
+from refmq.client.process_queue import ProcessQueue
 from refmq.client.rebalance import GiveBack, Member, SendCommit, StartPulling, StopPulling
 from refmq.model.ids import MessageQueue
 from refmq.model.step import Step
@@ -155,36 +155,6 @@ def alone(*, orderly: bool = False, queues: int = 1) -> Member:
     member = Member("g", "c", orderly=orderly)
     member = rebalance.route_refresh(member, "t", [MessageQueue("t", "b", n) for n in range(queues)]).state
     return rebalance.view_refresh(member, "t", ["c"]).state
-
-
-def test_the_offset_to_commit_is_the_first_that_is_not_finished() -> None:
-    queue = process_queue.put(ProcessQueue(1), [(n, 10) for n in range(1, 6)], 6)
-    for offset in range(1, 6):
-        queue = process_queue.start(queue, offset)
-    reached = []
-    for offset in (1, 3, 2, 4, 5):
-        queue = process_queue.finish(queue, offset, success=True)
-        reached.append(queue.memory)
-    assert reached == [2, 2, 4, 5, 6]
-    assert queue.size_bytes == 0
-
-
-def test_what_filters_leave_out_counts_as_finished() -> None:
-    queue = process_queue.put(ProcessQueue(0, memory=0), [], 7)
-    assert queue.memory == 7
-    queue = process_queue.put(queue, [(9, 1)], 12)
-    assert queue.memory == 7
-    queue = process_queue.finish(process_queue.start(queue, 9), 9, success=True)
-    assert queue.memory == 12
-
-
-def test_a_full_cache_stops_the_pulls() -> None:
-    limits = CacheLimits(messages_max=3, bytes_max=100, span_max=10)
-    queue = process_queue.put(ProcessQueue(0), [(0, 1), (1, 1)], 2)
-    assert not is_full(queue, limits)
-    assert is_full(process_queue.put(queue, [(2, 1)], 3), limits)
-    assert is_full(process_queue.put(queue, [(2, 98)], 3), limits)
-    assert is_full(process_queue.put(queue, [], 10), limits)
 
 
 def test_a_new_queue_commits_where_it_begins_before_it_is_pulled() -> None:
