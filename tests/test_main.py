@@ -34,6 +34,14 @@ def test_an_interrupt_while_modules_are_read_shows_no_traceback(module: str) -> 
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
+def test_an_interrupt_that_is_to_be_ignored_is_ignored() -> None:
+    """A shell starts what is in its background so."""
+    ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)"
+    command = [sys.executable, "-c", ignoring + INTERRUPTED_BY_AN_IMPORT, "refmq.cli", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
+    assert (done.returncode, done.stderr) == (2, "refmq: No such command 'refmq.cli'. (see `refmq --help`)\n")
+
+
 @pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
 def test_a_command_runs_under_the_handler_that_was_there(monkeypatch: pytest.MonkeyPatch, handler: object) -> None:
     """Also when Ctrl-C is to be ignored, as in the background of a shell."""

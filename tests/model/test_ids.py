@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refmq.model.ids import HostAddress, MessageQueue
 
-few = st.sampled_from(["", "a", "b", "ab", "%RETRY%g"])
-queues = st.builds(MessageQueue, few, few, st.integers(-1, 11))
+few = st.sampled_from(["a", "ab", "%RETRY%g"])
+queues = st.builds(MessageQueue, few, few, st.sampled_from([-1, 0, 9, 10]))
 
 
+@settings(max_examples=300)
 @given(queues, queues)
 def test_queues_are_compared_by_topic_broker_and_number(one: MessageQueue, other: MessageQueue) -> None:
     """The order of allocation, which all clients of a group must agree on; the number is one: 9 stands before 10."""

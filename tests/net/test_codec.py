@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz.mutate import damaged
-from refmq.errors import RefmqError, UsageError
+from refmq.errors import RefmqError, UsageError, WireError
+from refmq.net import codec
 from refmq.net.codec import encode, new_decoder
 from refmq.protocol import frame
 from refmq.protocol.command import RemotingCommand, request
@@ -50,3 +51,18 @@ def test_a_connection_writes_what_c_leaves() -> None:
     assert encode(command) == frame.encode(command)
     with pytest.raises(UsageError):
         encode(request(2**31))
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_both_directions_keep_the_bound_they_are_given(monkeypatch: pytest.MonkeyPatch, native: bool) -> None:
+    if not native:
+        monkeypatch.setattr(codec, "NATIVE", None)
+    command = request(1, {"a": "b"}, b"body", opaque=1)
+    data = encode(command)
+    size = len(data)
+    assert encode(command, frame_length_max=size) == data
+    assert list(new_decoder(size).feed(data)) == [command]
+    with pytest.raises(UsageError):
+        encode(command, frame_length_max=size - 1)
+    with pytest.raises(WireError):
+        list(new_decoder(size - 1).feed(data))

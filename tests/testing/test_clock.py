@@ -14,6 +14,7 @@ from refmq.aio.producer import Producer
 from refmq.client.message import ReceivedMessage
 from refmq.client.transaction import TransactionState
 from refmq.testing import TestCluster
+from refmq.testing.clock import STEP_MAX_S, Clock, OwnedLoop, Stirred, advance
 
 
 def test_a_delayed_message_comes_when_the_clock_says_so(cluster: TestCluster) -> None:
@@ -130,3 +131,41 @@ def test_a_test_that_is_a_coroutine_can_use_it(cluster: TestCluster) -> None:
             assert seen == [0, 1, 2]
 
     asyncio.run(story())
+
+
+def test_a_jump_ends_where_it_should_and_passes_every_timer_at_its_time() -> None:
+    loop = OwnedLoop()
+    fired: list[float] = []
+
+    async def story() -> None:
+        began = loop.time()
+
+        def again() -> None:
+            fired.append(loop.time() - began)
+            loop.call_later(600, again)
+
+        loop.call_later(600, again)
+        await advance(loop, 3_600 + 300, Stirred(), 0.0)
+        assert loop.time() - began == pytest.approx(3_900, abs=1)
+
+    before_ms = loop.wall_ms()
+    try:
+        loop.run_until_complete(story())
+        assert loop.wall_ms() - before_ms == pytest.approx(3_900_000, abs=2_000)
+        assert fired == pytest.approx([600 * n for n in range(1, 7)], abs=STEP_MAX_S * 7)
+    finally:
+        loop.close()
+
+
+def test_time_does_not_go_back() -> None:
+    asked: list[tuple[float, float]] = []
+    clock = Clock(lambda seconds, settle: asked.append((seconds, settle)))
+    clock.advance(seconds=1, minutes=2, hours=3, settle=4)
+    assert asked == [(10_921.0, 4)]
+    with pytest.raises(ValueError, match="forward only"):
+        clock.advance(minutes=-1)
+    loop = OwnedLoop()
+    now = loop.time()
+    loop.jump_to(now - 100)
+    assert loop.time() >= now
+    loop.close()

@@ -58,8 +58,12 @@ def test_every_member_has_its_name_its_shape_and_whether_it_must_be_there() -> N
 
 
 def test_members_stand_in_the_order_in_which_java_writes_them() -> None:
-    names = [member.wire_name for member in bean_shape(Outer).members]
-    assert names == sorted(names) != [member.name for member in bean_shape(Outer).members]
+    @dataclass(frozen=True)
+    class Renamed:
+        a: Annotated[str, Wire("z")]
+        b: str
+
+    assert [member.wire_name for member in bean_shape(Renamed).members] == ["b", "z"]
 
 
 def test_a_class_of_the_model_has_the_names_of_the_wire() -> None:
