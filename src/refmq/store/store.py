@@ -90,6 +90,7 @@ class ReferenceStore:
     async def start(self, now_ms: TimestampMs) -> RecoveryReport:
         if self._parts is not None:
             raise UsageError("the store is started already")
+        assert self._lock is None
         lock = self._disk.lock(LOCK_FILE)
         parts = Parts.over(self._disk, self.config, self._emit, self._filters)
         try:
@@ -363,6 +364,7 @@ class ReferenceStore:
         if parts.dispatched_to < parts.log.wrote:
             # Records that wait for dispatch have their queue offsets already; the topic continues after them.
             parts.queue_offsets.update(offsets)
+        assert not any(key[0] == topic for key in parts.queues)
         directory = f"{QUEUE_DIRECTORY}/{topic}"
         if keys and self._disk.is_directory(directory) and not self._disk.list(directory):
             self._disk.remove(directory)
