@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,12 @@ from refmq.aio.offsets import LocalOffsets
 from refmq.aio.producer import Producer
 from refmq.client.message import ReceivedMessage
 from refmq.model.ids import MessageQueue
-from tests.aio.harness import create_topic, run, servers, take, until
+from refmq.net.broker_node import BrokerNode
+from refmq.net.connection import Answer, Connection
+from refmq.protocol.codes import RequestCode
+from refmq.protocol.command import RemotingCommand
+from refmq.protocol.record import decode_records, encode_record
+from tests.aio.harness import create_topic, main_server, run, servers, take, until
 
 
 def test_a_consumer_goes_on_where_its_group_stopped() -> None:
@@ -144,5 +152,66 @@ def test_a_full_cache_stops_the_pulls_until_there_is_room() -> None:
                 await asyncio.sleep(0.05)
                 assert len(consumer._member.state.held[queue].cached) <= 5
                 assert [m.body for m in await take(consumer, 30)] == [b"%d" % number for number in range(30)]
+
+    run(story())
+
+
+@contextmanager
+def answers_changed(
+    node: BrokerNode, change: Callable[[RemotingCommand, RemotingCommand], RemotingCommand]
+) -> Iterator[None]:
+    """While this lasts, a broker says what ``change`` makes of its answers."""
+    server = main_server(node)
+    honest = server._handler
+
+    def lying(connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
+        answer = honest(connection, command)
+        return change(command, answer) if isinstance(answer, RemotingCommand) else answer
+
+    for handler in (lying, honest):
+        server._handler = handler
+        for connection in server.connections:
+            connection._handler = handler
+        if handler is lying:
+            yield
+
+
+def test_an_offset_that_cannot_be_is_not_begun_at(caplog: pytest.LogCaptureFixture) -> None:
+    def negative(command: RemotingCommand, answer: RemotingCommand) -> RemotingCommand:
+        if command.code != RequestCode.QUERY_CONSUMER_OFFSET:
+            return answer
+        return replace(answer, code=0, ext_fields={"offset": "-5"})
+
+    async def story() -> None:
+        async with servers() as running, Producer(running.namesrv, group="p") as producer:
+            await create_topic(running, "Orders", 1)
+            await producer.send("Orders", b"x")
+            consumer = Consumer(running.namesrv, group="g", topics="Orders", start="first")
+            with answers_changed(running.node(), negative):
+                async with consumer:
+                    await until(lambda: "offset at byte offset 0 should be 0 or more but is -5" in caplog.text)
+                    assert consumer.assignment() == ()
+
+    run(story())
+
+
+def test_messages_out_of_order_are_not_taken(caplog: pytest.LogCaptureFixture) -> None:
+    def backwards(command: RemotingCommand, answer: RemotingCommand) -> RemotingCommand:
+        if command.code != RequestCode.PULL_MESSAGE or not answer.body:
+            return answer
+        return replace(answer, body=b"".join(map(encode_record, reversed(list(decode_records(answer.body))))))
+
+    async def story() -> None:
+        caplog.set_level("INFO", "refmq.client")
+        async with servers() as running, Producer(running.namesrv, group="p") as producer:
+            await create_topic(running, "Orders", 1)
+            for number in range(2):
+                await producer.send("Orders", b"%d" % number)
+            with answers_changed(running.node(), backwards):
+                consumer = Consumer(running.namesrv, group="g", topics="Orders", start="first")
+                async with consumer:
+                    await until(lambda: "queue offset at byte offset 0 should be 2 .. 1 but is 0" in caplog.text)
+                    (queue,) = await consumer.assigned()
+                    assert not consumer._member.state.held[queue].cached
 
     run(story())

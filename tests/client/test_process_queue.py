@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from refmq.client import process_queue
 from refmq.client.process_queue import CacheLimits, ProcessQueue, is_full
+from refmq.errors import WireError
 
 
 def test_the_offset_to_commit_is_the_first_that_is_not_finished() -> None:
@@ -34,3 +39,17 @@ def test_a_full_cache_stops_the_pulls() -> None:
     assert is_full(process_queue.put(queue, [(2, 1)], 3), limits)
     assert is_full(process_queue.put(queue, [(2, 98)], 3), limits)
     assert is_full(process_queue.put(queue, [], 10), limits)
+
+
+@given(st.integers(0, 5), st.integers(0, 12), st.lists(st.integers(-1, 12), max_size=5))
+def test_an_answer_is_refused_or_can_be_put(begin: int, end: int, offsets: list[int]) -> None:
+    """What a broker says never reaches an assertion, and what could be put is not refused."""
+    fits = offsets == sorted(set(offsets)) and all(begin <= offset < end for offset in offsets)
+    if not fits:
+        with pytest.raises(WireError, match="queue offset"):
+            process_queue.check_pulled(begin, end, offsets)
+        return
+    process_queue.check_pulled(begin, end, offsets)
+    if end >= begin:
+        queue = process_queue.put(ProcessQueue(begin), [(offset, 1) for offset in offsets], end)
+        assert sorted(queue.cached) == offsets

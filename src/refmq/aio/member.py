@@ -29,12 +29,20 @@ from refmq.client.allocate import allocate_averagely
 from refmq.client.allocate_rooms import Strategy
 from refmq.client.answers import broker_error
 from refmq.client.message import ReceivedMessage, Settler
-from refmq.client.process_queue import CacheLimits, is_full
+from refmq.client.process_queue import CacheLimits, check_pulled, is_full
 from refmq.client.rebalance import GiveBack, Member, MemberStep, SendCommit, StartPulling, StopPulling
 from refmq.client.route import all_addresses, master_of, reader_of, subscribe_queues
 from refmq.client.start_offset import Ask, StartAt, beginning, from_where
 from refmq.client.subscription import Sql, subscription, wants
-from refmq.errors import BrokerError, ConnectFailed, NetworkError, RefmqError, SubscriptionNotLatest, UsageError
+from refmq.errors import (
+    BrokerError,
+    ConnectFailed,
+    NetworkError,
+    RefmqError,
+    SubscriptionNotLatest,
+    UsageError,
+    WireError,
+)
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Answer, Connection
 from refmq.net.message_list import read_messages
@@ -375,6 +383,8 @@ class GroupMember:
         try:
             known = await self.offsets.read(queue)
             begin = known if known is not None else await self._beginning(queue)
+            if begin < 0:
+                raise WireError("offset", 0, "0 or more", begin)
         except RefmqError as error:
             # Not "no offset": the queue waits until somebody can tell.
             log.warning("%s is not taken yet, its offset is unknown: %s", queue, error)
@@ -540,8 +550,10 @@ class GroupMember:
         messages = self.decoded(queue, answer, data) if answer.code == ResponseCode.SUCCESS else []
         if not rebalance.pull_messages_enabled(self.state, queue, offset):
             return
+        next_offset = max(offset, header.next_begin_offset)
+        check_pulled(offset, next_offset, (message.queue_offset for message in messages))
         sizes = [(message.queue_offset, message.stored_bytes) for message in messages]
-        self.take_now(rebalance.pull_messages(self.state, queue, offset, max(offset, header.next_begin_offset), sizes))
+        self.take_now(rebalance.pull_messages(self.state, queue, offset, next_offset, sizes))
         if messages:
             self._receiver.came(queue, messages)
 

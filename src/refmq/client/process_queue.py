@@ -16,6 +16,8 @@ from typing import Final
 
 from rpds import HashTrieMap, HashTrieSet, Queue
 
+from refmq.errors import WireError
+
 MESSAGES_MAX: Final = 1_000  # pullThresholdForQueue, 4.9.8
 BYTES_MAX: Final = 100 << 20  # pullThresholdSizeForQueue, 4.9.8
 SPAN_MAX: Final = 2_000  # consumeConcurrentlyMaxSpan, 4.9.8
@@ -63,6 +65,18 @@ def is_full(queue: ProcessQueue, limits: CacheLimits) -> bool:
         return True
     first = first_cached(queue)
     return first is not None and queue.next_offset - first >= limits.span_max
+
+
+def check_pulled(from_offset: int, next_offset: int, offsets: Iterable[int]) -> None:
+    """``WireError`` unless the messages of an answer come in order, from where was asked and before its end.
+
+    Whatever else they said, the offset to commit would be wrong.
+    """
+    last = from_offset - 1
+    for offset in offsets:
+        if not last < offset < next_offset:
+            raise WireError("queue offset", 0, f"{last + 1} .. {next_offset - 1}", offset)
+        last = offset
 
 
 def put(queue: ProcessQueue, messages: Iterable[tuple[int, int]], next_offset: int) -> ProcessQueue:
