@@ -218,6 +218,7 @@ def release_queue(member: Member, queue: MessageQueue) -> MemberStep:
         return Step(member)
     # Next
     held = member.held[queue]
+    assert held.memory is None or not held.dropped, "what was given up commits nothing more"
     commit = (SendCommit(queue, held.memory),) if held.memory is not None else ()
     event = _event(member, "ReleaseQueue", queue, -1 if held.memory is None else held.memory)
     if member.locks and held.running:
