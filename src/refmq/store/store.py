@@ -76,6 +76,7 @@ class ReferenceStore:
         self._lacks_room: set[str] = set()
         """Which of `dispatch` and `maintain` found the disk full at their last attempt."""
         self._is_maintaining = False
+        self._is_stopping = False
         self._wants_checkpoint = False
 
     @property
@@ -113,7 +114,7 @@ class ReferenceStore:
         parts = self.parts
         if self._is_maintaining:
             raise UsageError("the store is stopped while `maintain` is under way")
-        self._is_maintaining = True  # nothing is accepted from here on
+        self._is_maintaining = self._is_stopping = True  # nothing is accepted from here on
         try:
             if self._failure is not None:
                 raise self._failure
@@ -123,7 +124,7 @@ class ReferenceStore:
             assert self._lock is not None
             self._lock.release()
             self._parts = self._lock = None
-            self._is_maintaining = False
+            self._is_maintaining = self._is_stopping = False
 
     # --- write -------------------------------------------------------------------------------------------------------
 
@@ -138,6 +139,7 @@ class ReferenceStore:
             and self._failure is None
             and not self._lacks_room
             and not self._pressure.is_full
+            and not self._is_stopping
             and not self._parts.config.is_slave
         )
 
@@ -331,6 +333,8 @@ class ReferenceStore:
         return LogPiece(physical_offset, data) if data else None
 
     def append_log(self, piece: LogPiece) -> None:
+        if self._is_stopping:
+            raise UsageError("the store is stopping")
         if self._failure is not None:
             raise self._failure
         self.parts.log.append_raw(piece.physical_offset, piece.data)
