@@ -12,7 +12,7 @@ from refmq.errors import WireError
 
 
 def test_the_offset_to_commit_is_the_first_that_is_not_finished() -> None:
-    queue = process_queue.put(ProcessQueue(1), [(n, 10) for n in range(1, 6)], 6)
+    queue = process_queue.put_pulled(ProcessQueue(1), [(n, 10) for n in range(1, 6)], 6)
     for offset in range(1, 6):
         queue = process_queue.start(queue, offset)
     reached = []
@@ -24,9 +24,9 @@ def test_the_offset_to_commit_is_the_first_that_is_not_finished() -> None:
 
 
 def test_what_filters_leave_out_counts_as_finished() -> None:
-    queue = process_queue.put(ProcessQueue(0, memory=0), [], 7)
+    queue = process_queue.put_pulled(ProcessQueue(0, memory=0), [], 7)
     assert queue.memory == 7
-    queue = process_queue.put(queue, [(9, 1)], 12)
+    queue = process_queue.put_pulled(queue, [(9, 1)], 12)
     assert queue.memory == 7
     queue = process_queue.finish(process_queue.start(queue, 9), 9, success=True)
     assert queue.memory == 12
@@ -34,11 +34,11 @@ def test_what_filters_leave_out_counts_as_finished() -> None:
 
 def test_a_full_cache_stops_the_pulls() -> None:
     limits = CacheLimits(messages_max=3, bytes_max=100, span_max=10)
-    queue = process_queue.put(ProcessQueue(0), [(0, 1), (1, 1)], 2)
+    queue = process_queue.put_pulled(ProcessQueue(0), [(0, 1), (1, 1)], 2)
     assert not is_full(queue, limits)
-    assert is_full(process_queue.put(queue, [(2, 1)], 3), limits)
-    assert is_full(process_queue.put(queue, [(2, 98)], 3), limits)
-    assert is_full(process_queue.put(queue, [], 10), limits)
+    assert is_full(process_queue.put_pulled(queue, [(2, 1)], 3), limits)
+    assert is_full(process_queue.put_pulled(queue, [(2, 98)], 3), limits)
+    assert is_full(process_queue.put_pulled(queue, [], 10), limits)
 
 
 @given(st.integers(0, 5), st.integers(0, 12), st.lists(st.integers(-1, 12), max_size=5))
@@ -51,5 +51,5 @@ def test_an_answer_is_refused_or_can_be_put(begin: int, end: int, offsets: list[
         return
     process_queue.check_pulled(begin, end, offsets)
     if end >= begin:
-        queue = process_queue.put(ProcessQueue(begin), [(offset, 1) for offset in offsets], end)
+        queue = process_queue.put_pulled(ProcessQueue(begin), [(offset, 1) for offset in offsets], end)
         assert sorted(queue.cached) == offsets

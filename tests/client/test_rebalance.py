@@ -16,7 +16,7 @@ from refmq.client.process_queue import ProcessQueue
 from refmq.client.rebalance import GiveBack, Member, SendCommit, StartPulling, StopPulling
 from refmq.model.ids import MessageQueue
 from refmq.model.step import Step
-from tests.client.rebalance_world import Broken, World
+from tests.client.rebalance_world import Broken, GroupWorld
 
 Q = MessageQueue("t", "b", 0)
 RUNS = st.lists(st.integers(0, 1_000), min_size=30, max_size=100)
@@ -27,13 +27,13 @@ RUNS = st.lists(st.integers(0, 1_000), min_size=30, max_size=100)
 def test_nothing_is_skipped_committed_ahead_or_out_of_order(
     choices: list[int], orderly: bool, start_at_last: bool
 ) -> None:
-    World(rebalance, orderly, start_at_last=start_at_last).run(choices)
+    GroupWorld(rebalance, orderly, start_at_last=start_at_last).run(choices)
 
 
 def test_a_group_left_alone_consumes_everything_and_commits_it() -> None:
     """A driver that always takes the first useful step comes to the end."""
     for orderly in (False, True):
-        world = World(rebalance, orderly)
+        world = GroupWorld(rebalance, orderly)
         world.join()
         useful = ("heartbeat", "route", "view", "lock", "acquire", "pull", "start", "finish", "commit", "answered")
         for _ in range(400):
@@ -78,11 +78,11 @@ def any_answer_counts(member: Member, queue: MessageQueue, from_offset: int) -> 
 
 def put_anywhere(queue: ProcessQueue, messages: list[tuple[int, int]], next_offset: int) -> ProcessQueue:
     fitting = [entry for entry in messages if entry[0] >= queue.next_offset]
-    return process_queue.put(queue, fitting, max(next_offset, queue.next_offset))
+    return process_queue.put_pulled(queue, fitting, max(next_offset, queue.next_offset))
 
 
 def put_behind_a_hole(queue: ProcessQueue, messages: list[tuple[int, int]], next_offset: int) -> ProcessQueue:
-    return process_queue.put(queue, messages[1:], next_offset)
+    return process_queue.put_pulled(queue, messages[1:], next_offset)
 
 
 def start_without_trust(member: Member, queue: MessageQueue, offset: int, now_ms: int) -> bool:
@@ -118,7 +118,7 @@ def leave_at_once(member: Member) -> bool:
 MUTANTS: dict[str, tuple[dict[str, Callable[..., Any]], str, bool, bool]] = {
     "the offset of the last pull is committed": ({"finish": finish_and_commit_all}, "ahead", False, False),
     "the result of a dropped queue counts": ({"finish": finish_though_dropped}, "dropped", True, False),
-    "a message of a pull is lost": ({"put": put_behind_a_hole}, "skipped", False, False),
+    "a message of a pull is lost": ({"put_pulled": put_behind_a_hole}, "skipped", False, False),
     "a lock is not looked at": (
         {"consume_start_enabled": start_without_trust, "trusts": lambda *_: True},
         "two listeners",
@@ -141,7 +141,7 @@ def test_a_client_that_breaks_a_promise_is_caught(
         monkeypatch.setattr(rebalance, name, changed_to)
     for _ in range(20_000):  # texts hash differently in each process, and with them the order of choices
         try:
-            World(rebalance, orderly, start_at_last=last).run([chance.randrange(1_000) for _ in range(80)])
+            GroupWorld(rebalance, orderly, start_at_last=last).run([chance.randrange(1_000) for _ in range(80)])
         except Broken as error:
             if promise in str(error):
                 return
@@ -207,7 +207,7 @@ def late_answer() -> ProcessQueue:
 def test_an_answer_from_an_earlier_life_of_the_queue_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     assert late_answer() == ProcessQueue(0, memory=0)
     monkeypatch.setattr(rebalance, "pull_messages_enabled", any_answer_counts)
-    monkeypatch.setattr(rebalance, "put", put_anywhere)
+    monkeypatch.setattr(rebalance, "put_pulled", put_anywhere)
     assert late_answer().next_offset == 4, "the mutant skips what lies before the answer"
 
 

@@ -50,7 +50,11 @@ def test_nothing_is_accepted_once_a_stop_has_begun(is_slave: bool) -> None:
     async def story() -> None:
         gate = asyncio.Event()
         gate.set()
-        disk = SimulatedDisk(clock=lambda: NOW, page_bytes=512, on_flush=gate.wait)
+
+        async def flush() -> None:
+            await gate.wait()
+
+        disk = SimulatedDisk(clock=lambda: NOW, page_bytes=512, on_flush=flush)
         store = ReferenceStore(disk, SMALL)
         await store.start(NOW)
         put(store, message(body=b"kept"))

@@ -79,7 +79,7 @@ def check_pulled(from_offset: int, next_offset: int, offsets: Iterable[int]) -> 
         last = offset
 
 
-def put(queue: ProcessQueue, messages: Iterable[tuple[int, int]], next_offset: int) -> ProcessQueue:
+def put_pulled(queue: ProcessQueue, messages: Iterable[tuple[int, int]], next_offset: int) -> ProcessQueue:
     """After a pull: ``messages`` are offsets and sizes, ``next_offset`` is where the next pull begins."""
     assert next_offset >= queue.next_offset, "a pull does not go back"
     cached, order, size = queue.cached, queue.order, queue.size_bytes

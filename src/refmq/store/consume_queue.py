@@ -130,7 +130,7 @@ class ConsumeQueue:
         if not self.files.room:
             self.files.add_file(self.files.limit if self.files.bases else 0)
         if self.ext is not None:
-            tags_code = self.ext.put(tags_code, store_ms, bitmap or b"")
+            tags_code = self.ext.put_unit(tags_code, store_ms, bitmap or b"")
         self.files.append(UNIT.pack(physical_offset, size, tags_code))
         self.last_physical_end = physical_offset + size
         assert self.end == queue_offset + 1

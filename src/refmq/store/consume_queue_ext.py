@@ -70,7 +70,7 @@ class ConsumeQueueExt:
     def load(self) -> None:
         self.files.load()
 
-    def put(self, tags_code: int, store_ms: int, bitmap: bytes) -> int:
+    def put_unit(self, tags_code: int, store_ms: int, bitmap: bytes) -> int:
         """Writes a unit and returns its address; the plain tags code if the unit is too large for any file."""
         data = encode_ext_unit(ExtUnit(tags_code, TimestampMs(store_ms), bitmap))
         if len(data) + END_BYTES > self.files.file_bytes:

@@ -147,7 +147,7 @@ class Index:
                 return TimestampMs(file.header.end_ms)
         return TimestampMs(0)
 
-    def put(self, topic: str, keys: tuple[str, ...], physical_offset: int, store_ms: int) -> None:
+    def put_keys(self, topic: str, keys: tuple[str, ...], physical_offset: int, store_ms: int) -> None:
         """Indexes one message. Raises `DiskFull`; calling again with the same message resumes where it stopped."""
         assert physical_offset >= 0
         done = 0

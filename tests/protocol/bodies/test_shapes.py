@@ -10,7 +10,7 @@ from typing import Annotated
 import pytest
 
 from refmq.model.ids import MessageQueue
-from refmq.protocol.bodies.shapes import Bean, EnumOf, ListOf, MapOf, Member, Scalar, bean_shape
+from refmq.protocol.bodies.shapes import Bean, BeanMember, EnumOf, ListOf, MapOf, Scalar, bean_shape
 from refmq.protocol.headers.codec import Int32, Int64, Range, Wire
 
 INT32 = Range(32, -(2**31), 2**31 - 1)
@@ -40,19 +40,19 @@ class Outer:
 
 
 def test_every_member_has_its_name_its_shape_and_whether_it_must_be_there() -> None:
-    inner = Bean(Inner, (Member("value", "value", Scalar(int, INT32), True),))
+    inner = Bean(Inner, (BeanMember("value", "value", Scalar(int, INT32), True),))
     assert {member.name: member for member in bean_shape(Outer).members} == {
         member.name: member
         for member in (
-            Member("zebra_count", "zebraCount", Scalar(int, INT64), True),
-            Member("name", "name", Scalar(str), True),
-            Member("maybe", "maybe", Scalar(str), False),
-            Member("kinds", "kinds", ListOf(EnumOf(Kind)), False),
-            Member("table", "table", MapOf(Scalar(int, INT32), inner), False),
-            Member("client", "clientID", Scalar(str), False),
-            Member("limited", "lim", Scalar(int, INT32), False),
-            Member("ratio", "ratio", Scalar(float), False),
-            Member("flag", "flag", Scalar(bool), False),
+            BeanMember("zebra_count", "zebraCount", Scalar(int, INT64), True),
+            BeanMember("name", "name", Scalar(str), True),
+            BeanMember("maybe", "maybe", Scalar(str), False),
+            BeanMember("kinds", "kinds", ListOf(EnumOf(Kind)), False),
+            BeanMember("table", "table", MapOf(Scalar(int, INT32), inner), False),
+            BeanMember("client", "clientID", Scalar(str), False),
+            BeanMember("limited", "lim", Scalar(int, INT32), False),
+            BeanMember("ratio", "ratio", Scalar(float), False),
+            BeanMember("flag", "flag", Scalar(bool), False),
         )
     }
 
