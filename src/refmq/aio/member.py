@@ -215,13 +215,13 @@ class GroupMember:
             async with asyncio.timeout(timeout_s):
                 async with self._turn:
                     if not rebalance.leave_enabled(self.state):
-                        log.warning("%s leaves while listeners are at work: their messages come again", self.group)
+                        log.warning("%s leaves while listeners are still at work: their messages will be delivered again", self.group)
                         self.state = rebalance.abandon(self.state)
                     await self.take(rebalance.leave(self.state), sure=True)
                 await self.offsets.flush()
                 await self.instance.unregister(consumer_group=self.group, timeout_s=min(1.0, timeout_s))
         except TimeoutError:
-            log.warning("%s left without a word: not everything could be told in time", self.instance.client_id)
+            log.warning("%s left without unregistering: time ran out", self.instance.client_id)
         except RefmqError as error:
             log.warning("%s: the last offsets were not stored: %s", self.instance.client_id, error)
         finally:
@@ -274,7 +274,7 @@ class GroupMember:
         try:
             await self.instance.call(address, self.instance.make(RequestCode.UNLOCK_BATCH_MQ, None, body), 1.0)
         except RefmqError as error:
-            log.info("the loan of %s ends by itself in a minute: %s", queue, error)
+            log.info("%s was not unlocked, its lock expires in a minute: %s", queue, error)
 
     # Rebalance ------------------------------------------------------------------------------------------------------
 
@@ -578,7 +578,7 @@ class GroupMember:
         route = self.instance.routes.get(queue.topic) or await self.instance.refresh_route(queue.topic)
         reader = reader_of(route, queue.broker, self._suggested.get(queue, 0)) if route is not None else None
         if reader is None:
-            raise ConnectFailed(queue.broker, "no nameserver knows this broker at present")
+            raise ConnectFailed(queue.broker, "no nameserver knows this broker")
         flags = PullSysFlag.SUSPEND if suspend_ms else PullSysFlag(0)
         held = self.state.held.get(queue)
         commit = held.memory if held is not None and self.settings.shares else None

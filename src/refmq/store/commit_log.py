@@ -188,7 +188,7 @@ class CommitLog:
             if self.files.flushed == self.files.begin:
                 # A power loss could take the first file and leave the second. To a start that would be a log that
                 # begins there, and the master would never send the missing part again.
-                raise UsageError(f"nothing of the log is durable yet: flush it before continuing at {position}")
+                raise UsageError(f"no part of the log is durable yet: flush it before continuing at {position}")
             self.files.add_file(self.files.limit)
         if len(self._incomplete) + len(data) > self.files.room:
             raise UsageError(f"{len(data)} bytes at {position} cross the end of a file")
