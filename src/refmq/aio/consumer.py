@@ -328,7 +328,9 @@ class Consumer:
     def expired(self, queue: MessageQueue) -> None:
         """Called by the member: another consumer may have the queue soon, so whoever is at work on it is stopped."""
         if self._scopes.stop(queue):
-            log.warning("the lock on %s expired while one of its messages was being processed: the work is stopped", queue)
+            log.warning(
+                "the lock on %s expired while one of its messages was being processed: the work is stopped", queue
+            )
 
     def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         if self._listener is not None:

@@ -215,7 +215,10 @@ class GroupMember:
             async with asyncio.timeout(timeout_s):
                 async with self._turn:
                     if not rebalance.leave_enabled(self.state):
-                        log.warning("%s leaves while listeners are still at work: their messages will be delivered again", self.group)
+                        log.warning(
+                            "%s leaves while listeners are still at work: their messages will be delivered again",
+                            self.group,
+                        )
                         self.state = rebalance.abandon(self.state)
                     await self.take(rebalance.leave(self.state), sure=True)
                 await self.offsets.flush()
