@@ -118,5 +118,6 @@ def finish(queue: ProcessQueue, offset: int, *, success: bool) -> ProcessQueue:
         reached = order.peek() if order else queue.next_offset  # type: ignore[operator]  # as above
         memory = reached if memory is None else max(memory, reached)
     size_bytes = queue.size_bytes - queue.cached[offset]
+    assert size_bytes >= 0, "what is cached was counted"
     # Built anew and not by `replace`, which takes three times as long: every message comes this way.
     return ProcessQueue(queue.next_offset, memory, queue.dropped, cached, order, running, size_bytes)
