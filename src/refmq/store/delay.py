@@ -74,7 +74,6 @@ def redirect(levels: DelayLevels, level: int, topic: str, queue_id: int, propert
     assert level > 0
     assert levels.level_max > 0
     level = min(level, levels.level_max)
-    assert queue_id >= 0
     found = decode_properties(properties)
     found[PROPERTY_DELAY] = str(level)
     found[PROPERTY_REAL_TOPIC] = topic
