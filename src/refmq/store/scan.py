@@ -148,7 +148,6 @@ def check_record(
     promises is checked here.
     """
     base = position - at
-    assert 0 <= at <= position, "`data` is a part of the log"
     header = read_header(data, at, base=base)
     parts = find_parts(data, at, header, base=base)
     if check_crc:
