@@ -28,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import random
 from collections.abc import Callable
 from typing import Any, Final
@@ -181,7 +182,7 @@ def fastjson_text(data: bytes) -> None:
     except WireError:
         ours = None
     try:
-        theirs = json.loads(data.decode(), parse_constant=_refuse)
+        theirs = json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError, UnicodeDecodeError):
         return
     if isinstance(theirs, dict) and len(theirs) > 1 and not any(mark in data for mark in SPECIAL):
@@ -194,6 +195,11 @@ SPECIAL: Final = (b"$ref", b"\\u", b"\x00")
 
 def _refuse(text: str) -> Any:
     raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    """The standard library reads a number that no double can hold as infinite; we refuse it."""
+    return float(text) if math.isfinite(float(text)) else _refuse(text)
 
 
 @target

@@ -42,7 +42,7 @@ SEEDED_GROUP: Final = (
         QUEUE,
         "if not cached:",
         "if True:",
-        "put",
+        "put_pulled",
     ),
     Seeded(
         "error-is-no-offset",

@@ -180,7 +180,7 @@ SEEDED_SLIPS: Final = (
         "refmq.store.consume_queue_ext",
         "self.files.write(self.files.wrote, END_MARK)",
         "pass",
-        "ConsumeQueueExt.put",
+        "ConsumeQueueExt.put_unit",
     ),
     Seeded(
         "checkpoint-name-lost",

@@ -18,7 +18,7 @@ SECONDS_PER_CONDITION: Final = 2.0
 """CrossHair stops looking then. With about twenty conditions all of it stays below a minute."""
 
 
-class Finding(Enum):
+class Answer(Enum):
     """What CrossHair said, from best to worst."""
 
     CONFIRMED = "confirmed"
@@ -33,21 +33,21 @@ class Outcome:
 
     contract: str
     is_sound: bool
-    finding: Finding
+    answer: Answer
     detail: str
     seconds: float
 
     @property
     def is_as_expected(self) -> bool:
         if self.is_sound:
-            return self.finding in {Finding.CONFIRMED, Finding.NOTHING_FOUND}
-        return self.finding is Finding.REFUTED
+            return self.answer in {Answer.CONFIRMED, Answer.NOTHING_FOUND}
+        return self.answer is Answer.REFUTED
 
     def as_json(self) -> str:
         values = {
             "contract": self.contract,
             "is_sound": self.is_sound,
-            "found": self.finding.value,
+            "found": self.answer.value,
             "detail": self.detail,
             "seconds": round(self.seconds, 3),
         }
@@ -55,31 +55,31 @@ class Outcome:
 
     def as_text(self) -> str:
         mark = " " if self.is_as_expected else "!"
-        return f"{mark} {self.contract:36} {self.finding.value:14} {self.seconds:6.2f} s  {self.detail}".rstrip()
+        return f"{mark} {self.contract:36} {self.answer.value:14} {self.seconds:6.2f} s  {self.detail}".rstrip()
 
 
 def check(contract: Callable[..., object], *, is_sound: bool, seconds: float = SECONDS_PER_CONDITION) -> Outcome:
-    """Checks one contract; the worst finding of its conditions is that of the contract."""
+    """Checks one contract; the worst answer of its conditions is that of the contract."""
     options = AnalysisOptionSet(
         analysis_kind=(AnalysisKind.PEP316,), per_condition_timeout=seconds, per_path_timeout=seconds, report_all=True
     )
     began = perf_counter()
     messages = list(run_checkables(analyze_function(contract, options)))
-    finding, detail = Finding.CONFIRMED, ""
+    answer, detail = Answer.CONFIRMED, ""
     if not messages:
-        finding = Finding.NOT_CHECKED
+        answer = Answer.NOT_CHECKED
     for message in messages:
         if message.state == MessageType.CONFIRMED:
             continue
         if message.state == MessageType.CANNOT_CONFIRM:
-            if finding is Finding.CONFIRMED:
-                finding = Finding.NOTHING_FOUND
+            if answer is Answer.CONFIRMED:
+                answer = Answer.NOTHING_FOUND
         elif message.state in {MessageType.POST_FAIL, MessageType.EXEC_ERR, MessageType.POST_ERR}:
-            finding, detail = Finding.REFUTED, message.message
+            answer, detail = Answer.REFUTED, message.message
         else:  # no arguments satisfy the precondition, a syntax error, an import that fails
-            finding, detail = Finding.NOT_CHECKED, message.message
+            answer, detail = Answer.NOT_CHECKED, message.message
             break
-    return Outcome(contract.__name__, is_sound, finding, detail, perf_counter() - began)
+    return Outcome(contract.__name__, is_sound, answer, detail, perf_counter() - began)
 
 
 def outcomes() -> Iterator[Outcome]:

@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from refmq.aio.consumer import Consumer
+from refmq.client.message import ReceivedMessage
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.net.broker_node import BrokerNode
@@ -167,3 +169,14 @@ async def create_topic(running: Servers, topic: str, queues: int = 4) -> None:
             assert answer.code == 0, answer.remark
     finally:
         await client.close()
+
+
+async def take(consumer: Consumer, count: int) -> list[ReceivedMessage]:
+    """So many messages, each with success."""
+    found = []
+    async for message in consumer:
+        async with message.processing():
+            found.append(message)
+        if len(found) == count:
+            break
+    return found

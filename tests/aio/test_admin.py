@@ -12,8 +12,7 @@ from refmq.aio.consumer import Consumer
 from refmq.aio.producer import Producer
 from refmq.errors import ConnectFailed, RouteNotFound, UsageError
 from refmq.model.ids import MessageQueue
-from tests.aio.harness import run, servers, stop_broker
-from tests.aio.test_consumer import take
+from tests.aio.harness import run, servers, stop_broker, take
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 

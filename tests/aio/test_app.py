@@ -88,7 +88,7 @@ def test_an_app_says_what_is_wrong_with_it() -> None:
     @app.listener("Orders", group="g")
     async def first(message: ReceivedMessage) -> None: ...
 
-    with pytest.raises(UsageError, match="has a listener already"):
+    with pytest.raises(UsageError, match="already has a listener"):
         app.listener("Others", group="g")
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,29 +11,16 @@ from pathlib import Path
 import pytest
 
 from refmq.aio.consumer import Consumer
-from refmq.aio.offsets import LocalOffsets
 from refmq.aio.producer import Producer
 from refmq.client.message import ReceivedMessage
 from refmq.client.subscription import sql
 from refmq.errors import BrokerError, InvalidName, UsageError
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
-from refmq.protocol.record import decode_properties
 from refmq.trace.memory import MemoryRecorder
-from tests.aio.harness import create_topic, run, servers, start_broker, stop_broker, stored, until, until_stored
+from tests.aio.harness import create_topic, run, servers, start_broker, stop_broker, take, until
 
 pytestmark = pytest.mark.usefixtures("each_engine")
-
-
-async def take(consumer: Consumer, count: int) -> list[ReceivedMessage]:
-    """So many messages, each with success."""
-    found = []
-    async for message in consumer:
-        async with message.processing():
-            found.append(message)
-        if len(found) == count:
-            break
-    return found
 
 
 def test_what_was_sent_is_received_with_everything_it_had() -> None:
@@ -81,55 +66,6 @@ def test_brokers_and_consumers_name_a_compressed_message_alike() -> None:
     assert appended == started == finished
 
 
-def test_a_consumer_goes_on_where_its_group_stopped() -> None:
-    async def story() -> None:
-        async with servers() as running, Producer(running.namesrv, group="p") as producer:
-            for number in range(20):
-                await producer.send("Orders", b"%d" % number)
-            seen: list[bytes] = []
-            for _ in range(2):
-                async with Consumer(running.namesrv, group="g", topics="Orders", start="first") as consumer:
-                    seen += [message.body for message in await take(consumer, 10)]
-            assert sorted(seen, key=int) == [b"%d" % number for number in range(20)]
-
-    run(story())
-
-
-def test_a_topic_that_does_not_exist_yet_is_found_soon_after_it_does() -> None:
-    async def story() -> None:
-        async with (
-            servers() as running,
-            Consumer(running.namesrv, group="g", topics="Later", start="first") as consumer,
-            Producer(running.namesrv, group="p") as producer,
-        ):
-            await producer.send("Later", b"x")
-            async with asyncio.timeout(10):  # upstream's takes up to half a minute
-                (message,) = await take(consumer, 1)
-            assert message.body == b"x"
-
-    run(story())
-
-
-def test_members_share_the_queues_and_take_over_from_one_that_leaves() -> None:
-    async def story() -> None:
-        async with servers("broker-a", "broker-b") as running, Producer(running.namesrv, group="p") as producer:
-            await create_topic(running, "Orders", 4)
-            options = {"group": "g", "topics": "Orders", "start": "first"}
-            async with Consumer(running.namesrv, **options) as first:  # type: ignore[arg-type]  # one dict for both
-                await until(lambda: len(first.assignment()) == 8)
-                async with Consumer(running.namesrv, **options) as second:  # type: ignore[arg-type]  # as above
-                    await until(lambda: len(first.assignment()) == 4 and len(second.assignment()) == 4)
-                    assert not set(first.assignment()) & set(second.assignment())
-                    for number in range(40):
-                        await producer.send("Orders", b"%d" % number)
-                    found = await asyncio.gather(take(first, 20), take(second, 20))
-                    bodies = Counter(message.body for part in found for message in part)
-                    assert bodies == Counter(b"%d" % number for number in range(40))
-                await until(lambda: len(first.assignment()) == 8)
-
-    run(story())
-
-
 def test_tags_and_sql_choose_messages() -> None:
     async def story() -> None:
         config = replace(BrokerConfig(), enable_property_filter=True)
@@ -145,76 +81,6 @@ def test_tags_and_sql_choose_messages() -> None:
             with pytest.raises(BrokerError):
                 async with Consumer(running.namesrv, group="w", topics={"Orders": sql("n >> 1")}):
                     pass
-
-    run(story())
-
-
-def test_a_failure_comes_again_and_is_a_dead_letter_in_the_end() -> None:
-    async def story() -> None:
-        attempts: list[int] = []
-
-        async def listener(message: ReceivedMessage) -> None:
-            assert message.topic == "Orders"
-            attempts.append(message.reconsume_times)
-            raise ZeroDivisionError
-
-        config = replace(BrokerConfig())
-        async with servers(config=config) as running, Producer(running.namesrv, group="p") as producer:
-            await producer.send("Orders", b"bad", keys=["k"])
-            consumer = Consumer(
-                running.namesrv, group="g", topics="Orders", start="first", listener=listener, max_retries=0
-            )
-            async with consumer:
-                (dead,) = await until_stored(running, "%DLQ%g", 1)
-            assert dead.body == b"bad"
-            assert attempts == [0]
-
-            attempts.clear()
-            async with Consumer(running.namesrv, group="h", topics="Orders", start="first") as consumer:
-                async for message in consumer:
-                    attempts.append(message.reconsume_times)
-                    if message.reconsume_times == 0:
-                        await message.retry_later(delay_level=1)  # one second
-                    else:
-                        assert message.topic == "Orders"
-                        assert message.keys == ("k",)
-                        await message.ack()
-                        break
-            assert attempts == [0, 1]
-
-    run(story())
-
-
-def test_a_message_can_be_given_up_at_once() -> None:
-    async def story() -> None:
-        async with servers() as running, Producer(running.namesrv, group="p") as producer:
-            await producer.send("Orders", b"hopeless")
-            async with Consumer(running.namesrv, group="g", topics="Orders", start="first") as consumer:
-                async for message in consumer:
-                    await message.to_dead_letters("no such order")
-                    break
-            (dead,) = await until_stored(running, "%DLQ%g", 1)
-            assert dead.body == b"hopeless"
-
-    run(story())
-
-
-def test_a_copy_is_sent_when_the_broker_does_not_take_a_message_back() -> None:
-    async def story() -> None:
-        async with servers() as running, Producer(running.namesrv, group="p") as producer:
-            await producer.send("Orders", b"x", tag="T")
-            async with Consumer(running.namesrv, group="g", topics="Orders", start="first") as consumer:
-                async for message in consumer:
-                    moved = replace(message, physical_offset=1 << 40)  # nothing is there
-                    await moved.retry_later(delay_level=5)
-                    break
-            (record,) = await until_stored(running, "SCHEDULE_TOPIC_XXXX", 1)
-            properties = decode_properties(record.properties)
-            assert record.body == b"x"
-            assert properties["RETRY_TOPIC"] == "Orders"
-            assert properties["RECONSUME_TIME"] == "1"
-            assert properties["REAL_TOPIC"] == "%RETRY%g"
-            assert properties["TAGS"] == "T"
 
     run(story())
 
@@ -254,42 +120,6 @@ def test_an_orderly_consumer_keeps_the_order_through_failures() -> None:
     run(story())
 
 
-def test_an_orderly_queue_moves_to_another_member_without_two_listeners() -> None:
-    async def story() -> None:
-        working: Counter[int] = Counter()
-        seen: list[tuple[int, int]] = []
-
-        async def listener(message: ReceivedMessage) -> None:
-            queue_id = message.queue.queue_id
-            working[queue_id] += 1
-            assert working[queue_id] == 1, "two listeners have one queue"
-            await asyncio.sleep(0.002)
-            working[queue_id] -= 1
-            seen.append((queue_id, message.queue_offset))
-
-        async with servers() as running, Producer(running.namesrv, group="p") as producer:
-            await create_topic(running, "Orders", 4)
-            for number in range(200):
-                await producer.send("Orders", b"%d" % number)
-
-            def consumer() -> Consumer:
-                return Consumer(
-                    running.namesrv, group="g", topics="Orders", start="first", mode="orderly", listener=listener
-                )
-
-            async with consumer() as first:
-                await until(lambda: len(seen) > 20)
-                async with consumer() as second:
-                    await until(lambda: len(second.assignment()) == 2 and len(first.assignment()) == 2)
-                    await until(lambda: len(seen) > 100)
-                await until(lambda: len(set(seen)) == 200)
-            for queue_id in range(4):
-                offsets = [offset for queue, offset in seen if queue == queue_id]
-                assert list(dict.fromkeys(offsets)) == sorted(set(offsets)), "an offset came after a later one"
-
-    run(story())
-
-
 def test_everybody_gets_a_broadcast_and_remembers_it(tmp_path: Path) -> None:
     async def story() -> None:
         async with servers() as running, Producer(running.namesrv, group="p") as producer:
@@ -315,35 +145,6 @@ def test_everybody_gets_a_broadcast_and_remembers_it(tmp_path: Path) -> None:
             await producer.send("News", b"2")
             async with reader("a") as first:
                 assert [message.body for message in await take(first, 1)] == [b"2"]
-
-    run(story())
-
-
-def test_taking_a_queue_undoes_nothing_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the first offset of one queue is being stored, messages of another are consumed."""
-    honest = LocalOffsets.write
-    consumed = asyncio.Event()
-
-    async def slow(self: LocalOffsets, queue: MessageQueue, offset: int, *, sure: bool) -> None:
-        if queue.queue_id == 1 and offset == 0 and not consumed.is_set():
-            await consumed.wait()
-        await honest(self, queue, offset, sure=sure)
-
-    monkeypatch.setattr(LocalOffsets, "write", slow)
-
-    async def story() -> None:
-        async with servers() as running, Producer(running.namesrv, group="p") as producer:
-            await create_topic(running, "News", 2)
-            await producer.send("News", b"1", queue=MessageQueue("News", "broker-a", 0))
-            reader = Consumer(
-                running.namesrv, group="g", topics="News", mode="broadcast", start="first", offsets_folder=tmp_path
-            )
-            async with reader:
-                assert [message.body for message in await take(reader, 1)] == [b"1"]
-                consumed.set()
-                await until(lambda: len(reader.assignment()) == 2)
-            (file,) = tmp_path.rglob("offsets.json")
-            assert re.search(r'"queueId":0[^}]*}:1', file.read_text())
 
     run(story())
 
@@ -396,42 +197,6 @@ def test_batches_settle_together() -> None:
                     if len(seen) == 10:
                         break
                 assert sorted(seen) == [b"%d" % number for number in range(10)]
-
-    run(story())
-
-
-def test_a_reply_reaches_who_asked() -> None:
-    async def story() -> None:
-        async with servers() as running, Producer(running.namesrv, group="p") as producer:
-            await create_topic(running, "Quote", 1)
-
-            async def answer(message: ReceivedMessage) -> None:
-                await consumer.reply(message, b"42 " + message.body)
-
-            consumer = Consumer(running.namesrv, group="g", topics="Quote", start="first", listener=answer)
-            async with consumer:
-                await consumer.assigned()
-                reply = await producer.request("Quote", b"EUR", timeout=10)
-                assert reply.body == b"42 EUR"
-                replies = await asyncio.gather(*(producer.request("Quote", b"%d" % n, timeout=10) for n in range(5)))
-                assert [reply.body for reply in replies] == [b"42 %d" % n for n in range(5)]
-
-    run(story())
-
-
-def test_a_full_cache_stops_the_pulls_until_there_is_room() -> None:
-    async def story() -> None:
-        async with servers() as running, Producer(running.namesrv, group="p") as producer:
-            await create_topic(running, "Orders", 1)
-            for number in range(30):
-                await producer.send("Orders", b"%d" % number)
-            options = {"group": "g", "topics": "Orders", "start": "first", "prefetch": 4, "pull_batch": 2}
-            async with Consumer(running.namesrv, **options) as consumer:  # type: ignore[arg-type]  # a plain dict
-                (queue,) = await consumer.assigned()
-                await until(lambda: len(consumer._member.state.held[queue].cached) >= 4)
-                await asyncio.sleep(0.05)
-                assert len(consumer._member.state.held[queue].cached) <= 5
-                assert [m.body for m in await take(consumer, 30)] == [b"%d" % number for number in range(30)]
 
     run(story())
 
@@ -501,21 +266,3 @@ def test_wrong_use_is_told_in_words() -> None:
         Consumer("127.0.0.1:1", group="g", topics="T", prefetch=0)
     with pytest.raises(InvalidName, match="for itself"):
         Consumer("127.0.0.1:1", group="DEFAULT_CONSUMER", topics="T")
-
-
-def test_the_trace_of_a_consumption_is_in_the_trace_topic() -> None:
-    async def story() -> None:
-        config = replace(BrokerConfig(), trace_topic_enable=True)
-        async with servers(config=config) as running, Producer(running.namesrv, group="p") as producer:
-            sent = await producer.send("Orders", b"x")
-            options = {"group": "g", "topics": "Orders", "start": "first", "message_trace": True}
-            async with Consumer(running.namesrv, **options) as consumer:  # type: ignore[arg-type]  # a plain dict
-                await take(consumer, 1)
-            (record,) = await stored(running, "RMQ_SYS_TRACE_TOPIC")
-            before, after, _ = record.body.decode().split("\x02")
-            assert before.split("\x01")[0] == "SubBefore"
-            assert before.split("\x01")[5] == sent.msg_id
-            assert after.split("\x01")[0] == "SubAfter"
-            assert after.split("\x01")[4] == "true"
-
-    run(story())

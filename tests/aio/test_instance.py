@@ -18,8 +18,7 @@ from refmq.net import tls
 from refmq.net.tls import ClientTls, ServerTls, TlsMode
 from refmq.protocol.unique_id import parse_unique_id
 from refmq.trace.reader import read_file
-from tests.aio.harness import run, servers
-from tests.aio.test_consumer import take
+from tests.aio.harness import run, servers, take
 from tests.net.support import TLS_FOLDER
 
 

@@ -114,27 +114,6 @@ def test_a_folder_for_what_is_kept_in_memory_is_refused(tmp_path: Path) -> None:
     assert done.stderr.startswith("refmq: --in-memory keeps nothing, so there is nothing for --dir")
 
 
-INTERRUPTED_BY_AN_IMPORT = """
-import os, signal, sys
-from refmq.__main__ import main
-
-class Interrupting:
-    def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[1]:
-            os.kill(os.getpid(), signal.SIGINT)
-
-sys.meta_path.insert(0, Interrupting())
-sys.exit(main())
-"""
-
-
-@pytest.mark.parametrize("module", ["refmq.cli", "click", "refmq.cli._group"])
-def test_an_interrupt_while_modules_are_read_shows_no_traceback(module: str) -> None:
-    command = [sys.executable, "-c", INTERRUPTED_BY_AN_IMPORT, module]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_S)
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
-
-
 def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])

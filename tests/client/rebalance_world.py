@@ -22,7 +22,7 @@ class Broken(AssertionError):
 
 
 @dataclass
-class World:
+class GroupWorld:
     """Members of one group, one broker, a few queues."""
 
     steps: ModuleType

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refmq.client import process_queue, rebalance
-from refmq.client.process_queue import CacheLimits, ProcessQueue, is_full
+from refmq.client.process_queue import ProcessQueue
 from refmq.client.rebalance import GiveBack, Member, SendCommit, StartPulling, StopPulling
 from refmq.model.ids import MessageQueue
 from refmq.model.step import Step
-from tests.client.rebalance_world import Broken, World
+from tests.client.rebalance_world import Broken, GroupWorld
 
 Q = MessageQueue("t", "b", 0)
 RUNS = st.lists(st.integers(0, 1_000), min_size=30, max_size=100)
@@ -27,13 +27,13 @@ RUNS = st.lists(st.integers(0, 1_000), min_size=30, max_size=100)
 def test_nothing_is_skipped_committed_ahead_or_out_of_order(
     choices: list[int], orderly: bool, start_at_last: bool
 ) -> None:
-    World(rebalance, orderly, start_at_last=start_at_last).run(choices)
+    GroupWorld(rebalance, orderly, start_at_last=start_at_last).run(choices)
 
 
 def test_a_group_left_alone_consumes_everything_and_commits_it() -> None:
     """A driver that always takes the first useful step comes to the end."""
     for orderly in (False, True):
-        world = World(rebalance, orderly)
+        world = GroupWorld(rebalance, orderly)
         world.join()
         useful = ("heartbeat", "route", "view", "lock", "acquire", "pull", "start", "finish", "commit", "answered")
         for _ in range(400):
@@ -78,11 +78,11 @@ def any_answer_counts(member: Member, queue: MessageQueue, from_offset: int) -> 
 
 def put_anywhere(queue: ProcessQueue, messages: list[tuple[int, int]], next_offset: int) -> ProcessQueue:
     fitting = [entry for entry in messages if entry[0] >= queue.next_offset]
-    return process_queue.put(queue, fitting, max(next_offset, queue.next_offset))
+    return process_queue.put_pulled(queue, fitting, max(next_offset, queue.next_offset))
 
 
 def put_behind_a_hole(queue: ProcessQueue, messages: list[tuple[int, int]], next_offset: int) -> ProcessQueue:
-    return process_queue.put(queue, messages[1:], next_offset)
+    return process_queue.put_pulled(queue, messages[1:], next_offset)
 
 
 def start_without_trust(member: Member, queue: MessageQueue, offset: int, now_ms: int) -> bool:
@@ -118,7 +118,7 @@ def leave_at_once(member: Member) -> bool:
 MUTANTS: dict[str, tuple[dict[str, Callable[..., Any]], str, bool, bool]] = {
     "the offset of the last pull is committed": ({"finish": finish_and_commit_all}, "ahead", False, False),
     "the result of a dropped queue counts": ({"finish": finish_though_dropped}, "dropped", True, False),
-    "a message of a pull is lost": ({"put": put_behind_a_hole}, "skipped", False, False),
+    "a message of a pull is lost": ({"put_pulled": put_behind_a_hole}, "skipped", False, False),
     "a lock is not looked at": (
         {"consume_start_enabled": start_without_trust, "trusts": lambda *_: True},
         "two listeners",
@@ -141,7 +141,7 @@ def test_a_client_that_breaks_a_promise_is_caught(
         monkeypatch.setattr(rebalance, name, changed_to)
     for _ in range(20_000):  # texts hash differently in each process, and with them the order of choices
         try:
-            World(rebalance, orderly, start_at_last=last).run([chance.randrange(1_000) for _ in range(80)])
+            GroupWorld(rebalance, orderly, start_at_last=last).run([chance.randrange(1_000) for _ in range(80)])
         except Broken as error:
             if promise in str(error):
                 return
@@ -155,36 +155,6 @@ def alone(*, orderly: bool = False, queues: int = 1) -> Member:
     member = Member("g", "c", orderly=orderly)
     member = rebalance.route_refresh(member, "t", [MessageQueue("t", "b", n) for n in range(queues)]).state
     return rebalance.view_refresh(member, "t", ["c"]).state
-
-
-def test_the_offset_to_commit_is_the_first_that_is_not_finished() -> None:
-    queue = process_queue.put(ProcessQueue(1), [(n, 10) for n in range(1, 6)], 6)
-    for offset in range(1, 6):
-        queue = process_queue.start(queue, offset)
-    reached = []
-    for offset in (1, 3, 2, 4, 5):
-        queue = process_queue.finish(queue, offset, success=True)
-        reached.append(queue.memory)
-    assert reached == [2, 2, 4, 5, 6]
-    assert queue.size_bytes == 0
-
-
-def test_what_filters_leave_out_counts_as_finished() -> None:
-    queue = process_queue.put(ProcessQueue(0, memory=0), [], 7)
-    assert queue.memory == 7
-    queue = process_queue.put(queue, [(9, 1)], 12)
-    assert queue.memory == 7
-    queue = process_queue.finish(process_queue.start(queue, 9), 9, success=True)
-    assert queue.memory == 12
-
-
-def test_a_full_cache_stops_the_pulls() -> None:
-    limits = CacheLimits(messages_max=3, bytes_max=100, span_max=10)
-    queue = process_queue.put(ProcessQueue(0), [(0, 1), (1, 1)], 2)
-    assert not is_full(queue, limits)
-    assert is_full(process_queue.put(queue, [(2, 1)], 3), limits)
-    assert is_full(process_queue.put(queue, [(2, 98)], 3), limits)
-    assert is_full(process_queue.put(queue, [], 10), limits)
 
 
 def test_a_new_queue_commits_where_it_begins_before_it_is_pulled() -> None:
@@ -237,7 +207,7 @@ def late_answer() -> ProcessQueue:
 def test_an_answer_from_an_earlier_life_of_the_queue_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     assert late_answer() == ProcessQueue(0, memory=0)
     monkeypatch.setattr(rebalance, "pull_messages_enabled", any_answer_counts)
-    monkeypatch.setattr(rebalance, "put", put_anywhere)
+    monkeypatch.setattr(rebalance, "put_pulled", put_anywhere)
     assert late_answer().next_offset == 4, "the mutant skips what lies before the answer"
 
 

@@ -6,12 +6,10 @@ import pytest
 
 from refmq.client.message import Message, SendStatus
 from refmq.client.send import SendSettings, plan_batch, plan_send, send_request, sent
-from refmq.client.transaction import TransactionState, end_of_check, end_of_send
 from refmq.errors import InvalidMessage, WireError
 from refmq.model.ids import MessageQueue
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request, response
-from refmq.protocol.headers.messages import CheckTransactionStateRequest
 from refmq.protocol.headers.send import decode_send_header, encode_send_header
 from refmq.protocol.record import decode_batch, decode_properties, parse_properties
 
@@ -110,17 +108,3 @@ def test_an_answer_says_where_the_message_is() -> None:
     assert sent(response(request(310), 1), plan, QUEUE, None) is None
     with pytest.raises(WireError):
         sent(response(request(310), 0, {}), plan, QUEUE, None)
-
-
-def test_a_decision_names_the_half_message() -> None:
-    plan = plan_send(SETTINGS, Message("T", b"x"), ID)
-    offset_id = bytes([127, 0, 0, 1, 0, 0, 0x2A, 0x9F, 0, 0, 0, 0, 0, 0, 1, 0]).hex()
-    fields = {"msgId": offset_id, "queueId": "0", "queueOffset": "5", "transactionId": "tx"}
-    result = sent(response(request(310), 0, fields), plan, QUEUE, None)
-    assert result is not None
-    header = end_of_send("g", result, TransactionState.COMMIT)
-    assert (header.commit_log_offset, header.tran_state_table_offset, header.commit_or_rollback) == (256, 5, 8)
-    assert not header.from_transaction_check
-    asked = CheckTransactionStateRequest(tran_state_table_offset=5, commit_log_offset=256, transaction_id="tx")
-    answer = end_of_check("g", asked, ID, TransactionState.ROLLBACK)
-    assert (answer.commit_or_rollback, answer.from_transaction_check, answer.msg_id) == (12, True, ID)

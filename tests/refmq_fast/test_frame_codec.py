@@ -12,7 +12,6 @@ import json
 import random
 import sys
 import weakref
-from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,8 +21,8 @@ from hypothesis import strategies as st
 
 import refmq_fast
 from fuzz.mutate import damaged
-from refmq.errors import RefmqError, UsageError, WireError
-from refmq.net.codec import NATIVE, encode, new_decoder
+from refmq.errors import UsageError, WireError
+from refmq.net.codec import NATIVE
 from refmq.protocol import frame
 from refmq.protocol.command import LanguageCode, RemotingCommand, SerializeType, request
 from refmq.protocol.frame import FRAME_LENGTH_MAX, HEADER_LENGTH_MAX, FrameDecoder
@@ -462,38 +461,6 @@ def test_the_longest_frame_is_a_bound_for_writing() -> None:
 
 
 # --- connections ------------------------------------------------------------------------------------------------------
-
-
-def outcome_of(decoder: FrameDecoder, pieces: Iterator[bytes]) -> tuple[list[RemotingCommand], tuple[Any, ...] | None]:
-    found: list[RemotingCommand] = []
-    try:
-        for piece in pieces:
-            found.extend(decoder.feed(piece))
-        decoder.end()
-    except RefmqError as error:
-        return found, error.args
-    return found, None
-
-
-@given(st.lists(st.sampled_from(FRAMES), min_size=1, max_size=4), st.integers(0, 1 << 32), st.integers(1, 3000))
-def test_a_connection_hears_the_same_with_and_without_c(sent: list[Any], seed: int, size: int) -> None:
-    source = random.Random(seed)
-    stream = b"".join(captured.frame for captured in sent)
-    if seed % 2:
-        stream = damaged(source, [stream])
-
-    def pieces() -> Iterator[bytes]:
-        return (stream[at : at + size] for at in range(0, len(stream), size))
-
-    assert outcome_of(new_decoder(), pieces()) == outcome_of(FrameDecoder(), pieces())
-
-
-def test_a_connection_writes_what_c_leaves() -> None:
-    command = request(1, MappingProxyType({"a": "b"}), opaque=1)
-    assert encode(command, 7) == frame.encode(command.with_opaque(7))
-    assert encode(command) == frame.encode(command)
-    with pytest.raises(UsageError):
-        encode(request(2**31))
 
 
 # --- the type ---------------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
-from refmq.sim.world import Node
+from refmq.sim.world import Node, World
 
 PORT = 7
 
@@ -39,3 +41,19 @@ async def ask(host: str, text: bytes) -> bytes:
 async def idle(node: Node) -> None:
     """A node that does nothing; stories run code in it with `Node.call`."""
     await asyncio.Event().wait()
+
+
+Story = Callable[[World, Node, Node], Awaitable[Any]]
+
+
+def run(story: Story, seed: int = 1, server_main: Callable[[Node], Coroutine[Any, Any, None]] = echo) -> Any:
+    world = World(seed)
+    server, client = world.node("server", server_main), world.node("client", idle)
+
+    async def whole() -> Any:
+        server.start()
+        client.start()
+        await asyncio.sleep(0.1)
+        return await story(world, server, client)
+
+    return world.run(whole())

@@ -1,31 +1,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 
-from refmq.sim.loop import Stuck
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from tests.sim.echo import PORT, ask, echo, idle
-
-
-def test_a_minute_of_sleep_takes_no_time_and_moves_both_clocks() -> None:
-    world = World(seed=1)
-
-    async def story() -> tuple[float, int]:
-        loop = asyncio.get_running_loop()
-        assert loop is world.loop
-        before_s, before_ms = loop.time(), world.loop.wall_ms()
-        await asyncio.sleep(60)
-        return loop.time() - before_s, world.loop.wall_ms() - before_ms
-
-    assert world.run(story()) == (60.0, 60_000)
 
 
 def test_a_node_serves_and_a_crash_takes_its_connections() -> None:
@@ -88,98 +72,6 @@ def test_both_ends_of_a_process_crash_are_seen_over_the_seeds() -> None:
 
         outcomes.add(world.run(story()))
     assert outcomes == {"eof", "reset"}
-
-
-def test_a_crash_takes_tasks_and_memory_but_runs_no_effect_of_their_cleanup() -> None:
-    world = World(seed=3)
-    left: list[str] = []
-
-    async def main(node: Node) -> None:
-        async def worker() -> None:
-            try:
-                await asyncio.sleep(1000)
-            finally:
-                left.append("unwound")
-                with contextlib.suppress(BaseException):
-                    node.disk.create("after-death", 1)
-                    left.append("wrote")
-                await asyncio.sleep(1)
-                left.append("went on")
-
-        async with asyncio.TaskGroup() as group:
-            group.create_task(worker())
-            group.create_task(worker())
-
-    node = world.node("node", main)
-
-    async def story() -> tuple[str, ...]:
-        node.start()
-        await asyncio.sleep(1)
-        node.crash()
-        await asyncio.sleep(1)
-        return node.disk.list("")
-
-    assert world.run(story()) == ()
-    assert left == ["unwound", "unwound"]
-
-
-def test_a_crash_is_silent_about_coroutines_that_a_cleanup_made_and_nobody_can_await() -> None:
-    """The suite takes warnings for errors: without care such a crash fails whatever test is running."""
-    world = World(seed=3)
-
-    async def tell() -> None:
-        raise AssertionError("nothing of a dead process runs")
-
-    async def main(node: Node) -> None:
-        try:
-            await asyncio.sleep(1000)
-        finally:
-            last_word = tell()
-            await asyncio.sleep(1)
-            await last_word
-
-    node = world.node("node", main)
-
-    async def story() -> None:
-        node.start()
-        await asyncio.sleep(1)
-        node.crash()
-        await asyncio.sleep(1)
-
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        world.run(story())
-    assert [str(warning.message) for warning in seen] == []
-
-
-@pytest.mark.parametrize("effects", range(7))
-def test_a_crash_falls_between_any_two_effects(effects: int) -> None:
-    """`main` has six effects in one callback; a crash after n of them leaves exactly n."""
-    world = World(seed=5)
-
-    async def main(node: Node) -> None:
-        for number in range(3):
-            node.disk.create(f"file-{number}", 8).write(0, b"complete")
-        await asyncio.Event().wait()
-
-    node = world.node("node", main)
-
-    async def story() -> tuple[bool, list[bytes]]:
-        node.start()
-        node.crash_after(effects)
-        await asyncio.sleep(1)
-        return node.is_up, [
-            node.disk.open(name).read(0, node.disk.info(name).size_bytes) for name in node.disk.list("")
-        ]
-
-    is_up, contents = world.run(story())
-    assert is_up == (effects == 6)
-    whole = effects // 2
-    assert contents[:whole] == [b"complete"] * whole
-    # The effect that the crash interrupted may be there in part: nothing, a prefix, an empty or a zeroed file.
-    assert len(contents) <= whole + 1
-    for torn in contents[whole:]:
-        assert torn in (b"", bytes(8)) or b"complete".startswith(torn.rstrip(b"\0"))
 
 
 def test_power_loss_forgets_what_was_not_flushed_for_some_seed_and_never_what_was() -> None:
@@ -264,22 +156,6 @@ def test_each_node_has_its_own_wall_clock_and_random_numbers() -> None:
     assert seen["b"][2] - seen["b"][0] == -4_000
 
 
-def test_an_exception_that_nobody_handles_fails_the_run() -> None:
-    world = World(seed=1)
-
-    async def main(node: Node) -> None:
-        async def lost() -> None:
-            raise ValueError("nobody looks")
-
-        task = asyncio.ensure_future(lost())
-        await asyncio.sleep(1)
-        assert task.done()
-
-    world.node("node", main).start()
-    with pytest.raises(RunFailed, match="nobody looks"):
-        world.run(asyncio.sleep(5))
-
-
 def test_a_main_that_ends_by_an_exception_fails_the_run_and_names_the_node() -> None:
     world = World(seed=1)
 
@@ -289,20 +165,6 @@ def test_a_main_that_ends_by_an_exception_fails_the_run_and_names_the_node() -> 
     world.node("broken", main).start()
     with pytest.raises(RunFailed, match=r"broken .*no such luck"):
         world.run(asyncio.sleep(5))
-
-
-def test_a_story_that_waits_for_nothing_is_a_deadlock() -> None:
-    with pytest.raises(Stuck, match="has not ended after 3600 s"):
-        World(seed=1).run(asyncio.Event().wait(), limit_s=3600)
-
-
-def test_a_loop_that_never_waits_is_found() -> None:
-    async def spin() -> None:
-        while True:
-            await asyncio.sleep(0)
-
-    with pytest.raises(Stuck, match="without waiting"):
-        World(seed=1).run(spin())
 
 
 def test_a_call_into_a_node_that_dies_is_told() -> None:
@@ -341,27 +203,6 @@ def test_a_clean_stop_lets_main_finish() -> None:
         return node.disk.exists("closed")
 
     assert world.run(story())
-
-
-def test_callbacks_of_one_node_keep_their_order_and_nodes_interleave() -> None:
-    orders = set()
-    for seed in range(8):
-        world = World(seed)
-        ran: list[str] = []
-
-        async def main(node: Node, ran: list[str] = ran) -> None:
-            loop = asyncio.get_running_loop()
-            for number in range(5):
-                loop.call_soon(ran.append, f"{node.name}{number}")
-            await asyncio.Event().wait()
-
-        for name in "ab":
-            world.node(name, main).start()
-        world.run(asyncio.sleep(1))
-        assert [step for step in ran if step[0] == "a"] == [f"a{number}" for number in range(5)]
-        assert [step for step in ran if step[0] == "b"] == [f"b{number}" for number in range(5)]
-        orders.add(tuple(ran))
-    assert len(orders) > 4
 
 
 SCENARIO = """

@@ -26,8 +26,8 @@ def ext_on(disk: SimulatedDisk) -> ConsumeQueueExt:
 def test_golden_units_and_addresses() -> None:
     assert encode_ext_unit(ExtUnit(0xE73, TimestampMs(1))).hex() == "00140000000000000e7300000000000000010000"
     ext = ext_on(new_disk())
-    assert ext.put(0xE73, 1, b"") & (2**64 - 1) == 0x8000000000000000
-    assert ext.put(0xE73, 1, b"") & (2**64 - 1) == 0x8000000000000014
+    assert ext.put_unit(0xE73, 1, b"") & (2**64 - 1) == 0x8000000000000000
+    assert ext.put_unit(0xE73, 1, b"") & (2**64 - 1) == 0x8000000000000014
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_a_negative_hash_is_no_address(code: int, is_address: bool) -> None:
 def test_every_unit_is_found_at_its_address(bitmaps: list[bytes]) -> None:
     disk = new_disk()
     ext = ext_on(disk)
-    addresses = [ext.put(number, number, bitmap) for number, bitmap in enumerate(bitmaps)]
+    addresses = [ext.put_unit(number, number, bitmap) for number, bitmap in enumerate(bitmaps)]
     for number, (address, bitmap) in enumerate(zip(addresses, bitmaps, strict=True)):
         assert ext.get(address) == ExtUnit(number, TimestampMs(number), bitmap)
     for base in ext.files.bases[:-1]:
@@ -57,20 +57,20 @@ def test_the_end_of_a_file_is_marked() -> None:
     disk = new_disk()
     ext = ext_on(disk)
     for _ in range(13):
-        ext.put(1, 1, b"")
+        ext.put_unit(1, 1, b"")
     data = disk.contents()["consumequeue_ext/TopicA/0/00000000000000000000"]
     assert data[240:242] == b"\xff\xff"
     assert ext.files.wrote == 256 + 20
 
 
 def test_a_unit_that_fits_no_file_leaves_the_plain_code() -> None:
-    assert ext_on(new_disk()).put(77, 1, bytes(300)) == 77
+    assert ext_on(new_disk()).put_unit(77, 1, bytes(300)) == 77
 
 
 def test_units_after_the_last_address_are_cut_and_an_address_without_unit_leads_nowhere() -> None:
     disk = new_disk()
     ext = ext_on(disk)
-    addresses = [ext.put(number, 1, b"") for number in range(20)]
+    addresses = [ext.put_unit(number, 1, b"") for number in range(20)]
     ext.recover(addresses[3])
     assert ext.files.wrote == 80
     assert ext.get(addresses[4]) is None

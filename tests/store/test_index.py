@@ -29,7 +29,7 @@ def test_every_key_is_found_with_every_message_that_has_it(messages: list[list[s
     disk = new_disk()
     index = index_on(disk)
     for number, keys in enumerate(messages):
-        index.put("T", tuple(keys), number * 100, NOW + number)
+        index.put_keys("T", tuple(keys), number * 100, NOW + number)
     for reader in (index, index_on(disk)):
         for key in ("a", "b", "c", "dd"):
             wanted = [number * 100 for number, keys in enumerate(messages) if key in keys]
@@ -42,14 +42,14 @@ def test_every_key_is_found_with_every_message_that_has_it(messages: list[list[s
 def test_indexing_a_message_twice_adds_nothing() -> None:
     index = index_on(new_disk())
     for physical_offset in (0, 100, 100, 0):
-        index.put("T", ("a", "b"), physical_offset, NOW)
+        index.put_keys("T", ("a", "b"), physical_offset, NOW)
     assert found(index, "T", "a") == [100, 0]
 
 
 def test_the_first_entry_of_every_file_is_zero_seconds_after_its_start() -> None:
     index = index_on(new_disk())
     for number in range(20):
-        index.put("T", ("k",), number * 100, NOW + 3000 * number)
+        index.put_keys("T", ("k",), number * 100, NOW + 3000 * number)
     assert len(index.files) == 3
     assert [file.entry(1).seconds for file in index.files] == [0, 0, 0]
     assert index.files[1].entry(3).seconds == 6
@@ -58,7 +58,7 @@ def test_the_first_entry_of_every_file_is_zero_seconds_after_its_start() -> None
 def test_a_time_span_is_exact_to_a_second() -> None:
     index = index_on(new_disk())
     for number in range(20):
-        index.put("T", ("k",), number * 100, NOW + 3000 * number)
+        index.put_keys("T", ("k",), number * 100, NOW + 3000 * number)
     assert found(index, "T", "k", NOW + 6000, NOW + 9000) == [300, 200]
     assert found(index, "T", "k", NOW + 3000 * 19 + 1000) == []
     assert found(index, "T", "k", 0, NOW - 1) == []
@@ -69,7 +69,7 @@ def test_names_follow_each_other_whatever_the_clock_does() -> None:
     assert index_file_name(1_700_000_000_123) == "20231114221320123"
     index = index_on(new_disk())
     for number in range(30):
-        index.put("T", ("k",), number * 100, NOW - number)
+        index.put_keys("T", ("k",), number * 100, NOW - number)
     names = [file.name for file in index.files]
     assert names == sorted(set(names))
 
@@ -87,12 +87,12 @@ def test_a_full_disk_in_the_middle_of_a_message_loses_no_key() -> None:
     for step in range(12):
         disk = new_disk()
         index = index_on(disk)
-        index.put("T", ("a", "b", "c", "d", "e"), 0, NOW)
+        index.put_keys("T", ("a", "b", "c", "d", "e"), 0, NOW)
         disk.inject(Fault.DISK_FULL, disk.operations + step)
         try:
-            index.put("T", ("a", "b", "c", "d", "e"), 100, NOW)
+            index.put_keys("T", ("a", "b", "c", "d", "e"), 100, NOW)
         except DiskFull:
-            index.put("T", ("a", "b", "c", "d", "e"), 100, NOW)
+            index.put_keys("T", ("a", "b", "c", "d", "e"), 100, NOW)
         for reader in (index, index_on(disk)):
             for key in "abcde":
                 assert found(reader, "T", key) == [100, 0], step
@@ -102,7 +102,7 @@ def test_expired_files_go_but_never_the_last() -> None:
     disk = new_disk()
     index = index_on(disk)
     for number in range(20):
-        index.put("T", ("k",), number * 100, NOW)
+        index.put_keys("T", ("k",), number * 100, NOW)
     everything = PhysicalOffset(10**9)
     assert index.remove_expired_files(PhysicalOffset(600), everything) == 0
     assert index.remove_expired_files(PhysicalOffset(601), PhysicalOffset(700)) == 0, "no start goes on from the second"
@@ -114,7 +114,7 @@ def test_expired_files_go_but_never_the_last() -> None:
 def test_a_flush_that_fails_leaves_the_file_to_be_flushed() -> None:
     disk = new_disk()
     index = index_on(disk)
-    index.put("T", ("k",), 0, NOW)
+    index.put_keys("T", ("k",), 0, NOW)
     disk.inject(Fault.FLUSH_FAILS)
     with pytest.raises(Exception, match="flush"):
         run(index.flush())

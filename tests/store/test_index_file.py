@@ -30,7 +30,7 @@ def test_the_golden_file_of_ten_slots_and_eight_entries() -> None:
     index = index_on(disk)
     for number in range(3):
         keys = (f"U{number}", f"k{number}", "kk") if number < 2 else ("U2",)
-        index.put("TopicI" if number > 5 else "TopicA", keys, 135 * number, NOW)
+        index.put_keys("TopicI" if number > 5 else "TopicA", keys, 135 * number, NOW)
     (file,) = index.files
     assert (file.header.next_entry, file.header.used_slots) == (8, 4)
     assert {slot: file.slot(slot) for slot in range(10) if file.slot(slot)} == {0: 7, 1: 6, 2: 1, 9: 5}
@@ -54,7 +54,7 @@ def test_a_file_is_cut_and_finds_the_entries_that_stay(kept: int, data: st.DataO
     disk = new_disk()
     index = index_on(disk)
     for number in range(7):
-        index.put("T", (f"k{number % 3}",), number * 100, NOW + number * 1000)
+        index.put_keys("T", (f"k{number % 3}",), number * 100, NOW + number * 1000)
     (file,) = index.files
     # Slots of any age, entries after the kept ones in any state.
     for slot in range(10):

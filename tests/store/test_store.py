@@ -17,7 +17,9 @@ from refmq.model.step import Event
 from refmq.model.vocabulary import STORE_RECOVERY, By
 from refmq.net.files import OPEN_FILES_MAX, RealDisk
 from refmq.sim.choice import harshest
+from refmq.sim.disk import SimulatedDisk
 from refmq.store import FlushMode, GetStatus, PutStatus, ReferenceStore, StoreConfig, direct
+from refmq.store.values import AppendPlan, LogPiece
 from tests.store.helpers import (
     NOW,
     SMALL,
@@ -39,6 +41,45 @@ STEPS = {action.name: action for action in STORE_RECOVERY.actions if action.by i
 
 QUEUES = 10_000
 FOR_MANY_QUEUES = StoreConfig(log_file_bytes=1 << 24, index_slots=1000, index_entries=50_000)
+
+
+@pytest.mark.parametrize("is_slave", [False, True])
+def test_nothing_is_accepted_once_a_stop_has_begun(is_slave: bool) -> None:
+    """What came in between would stand behind the end that the clean checkpoint names."""
+
+    async def story() -> None:
+        gate = asyncio.Event()
+        gate.set()
+
+        async def flush() -> None:
+            await gate.wait()
+
+        disk = SimulatedDisk(clock=lambda: NOW, page_bytes=512, on_flush=flush)
+        store = ReferenceStore(disk, SMALL)
+        await store.start(NOW)
+        put(store, message(body=b"kept"))
+        late = store.plan_message(message(body=b"late"), NOW)
+        assert isinstance(late, AppendPlan)
+        if is_slave:
+            store.set_slave(True)
+        end = store.log_max
+        gate.clear()
+        stopping = asyncio.ensure_future(store.stop(NOW))
+        await asyncio.sleep(0)  # it has begun, and waits for the disk
+        assert not stopping.done()
+        assert not store.accepts_puts
+        assert store.plan_message(message(body=b"late"), NOW) is PutStatus.SERVICE_NOT_AVAILABLE
+        assert store.append(late) is PutStatus.SERVICE_NOT_AVAILABLE
+        with pytest.raises(UsageError, match="the store is stopping"):
+            store.append_log(LogPiece(end, bytes(8)))
+        assert store.log_max == end
+        gate.set()
+        await stopping
+        report = await store.start(NOW)
+        assert (report.was_clean, report.valid_to, bodies(store)) == (True, end, [b"kept"])
+        assert store.accepts_puts, "a store that starts again accepts again"
+
+    asyncio.run(story())
 
 
 def test_what_is_put_is_read_back_after_a_clean_stop_and_start() -> None:

@@ -440,7 +440,7 @@ def test_events_after_the_close_are_ignored_and_a_second_close_is_harmless(tmp_p
 
 def test_a_directory_that_cannot_be_made_is_refused_at_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be made"):
+    with pytest.raises(UsageError, match="cannot be created"):
         TraceWriter(tmp_path / "file" / "below", "n")
 
 

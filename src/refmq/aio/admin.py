@@ -487,7 +487,7 @@ class Admin:
     def _master(self, route: TopicRouteData, queue: MessageQueue) -> str:
         address = master_of(route, queue.broker)
         if address is None:
-            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker at present")
+            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker")
         return address
 
     def _wire(self, name: str) -> str:

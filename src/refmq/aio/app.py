@@ -93,7 +93,7 @@ class App:
         A plain function runs in a thread, so that it may wait. ``more`` goes to ``Consumer``.
         """
         if any(known.group == group for known in self._listeners):
-            raise UsageError(f"The group {group} has a listener already. One group has one set of topics.")
+            raise UsageError(f"The group {group} already has a listener. One group has one set of topics.")
         if isinstance(topics, Mapping):
             wanted = dict(topics)
         else:

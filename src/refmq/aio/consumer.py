@@ -251,7 +251,7 @@ class Consumer:
                 while not self.assignment():
                     await self._member.changed.wait()
         except TimeoutError:
-            raise RefmqError(f"{self.group} got no queue within {timeout:g} s.") from None
+            raise RefmqError(f"{self.group} was assigned no queue within {timeout:g} s.") from None
         return self.assignment()
 
     async def subscribe(self, topic: str, wanted: str | Sql = "*") -> None:
@@ -328,11 +328,13 @@ class Consumer:
     def expired(self, queue: MessageQueue) -> None:
         """Called by the member: another consumer may have the queue soon, so whoever is at work on it is stopped."""
         if self._scopes.stop(queue):
-            log.warning("the lock of %s ran out while somebody had a message of it: the work is stopped", queue)
+            log.warning(
+                "the lock on %s expired while one of its messages was being processed: the work is stopped", queue
+            )
 
     def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         if self._listener is not None:
-            raise UsageError("This consumer has a listener, which gets the messages: it cannot be iterated over.")
+            raise UsageError("This consumer has a listener, which gets the messages: it cannot be iterated.")
         return self._iterate()
 
     async def _iterate(self) -> AsyncIterator[ReceivedMessage]:
@@ -452,7 +454,7 @@ class Consumer:
         place = (queue, offset)
         began_ms = self._started_ms.pop(place, None)
         if began_ms is None or not rebalance.consume_finish_enabled(self._member.state, queue, offset):
-            log.info("%s was settled when its queue was gone, or twice; it may come again", message.msg_id)
+            log.info("%s was settled twice, or after its queue was gone; it may be delivered again", message.msg_id)
             return
         for hook in self._after:
             hook(message, verdict)

@@ -29,12 +29,20 @@ from refmq.client.allocate import allocate_averagely
 from refmq.client.allocate_rooms import Strategy
 from refmq.client.answers import broker_error
 from refmq.client.message import ReceivedMessage, Settler
-from refmq.client.process_queue import CacheLimits, is_full
+from refmq.client.process_queue import CacheLimits, check_pulled, is_full
 from refmq.client.rebalance import GiveBack, Member, MemberStep, SendCommit, StartPulling, StopPulling
 from refmq.client.route import all_addresses, master_of, reader_of, subscribe_queues
 from refmq.client.start_offset import Ask, StartAt, beginning, from_where
 from refmq.client.subscription import Sql, subscription, wants
-from refmq.errors import BrokerError, ConnectFailed, NetworkError, RefmqError, SubscriptionNotLatest, UsageError
+from refmq.errors import (
+    BrokerError,
+    ConnectFailed,
+    NetworkError,
+    RefmqError,
+    SubscriptionNotLatest,
+    UsageError,
+    WireError,
+)
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Answer, Connection
 from refmq.net.message_list import read_messages
@@ -207,13 +215,16 @@ class GroupMember:
             async with asyncio.timeout(timeout_s):
                 async with self._turn:
                     if not rebalance.leave_enabled(self.state):
-                        log.warning("%s leaves while listeners are at work: their messages come again", self.group)
+                        log.warning(
+                            "%s leaves while listeners are still at work: their messages will be delivered again",
+                            self.group,
+                        )
                         self.state = rebalance.abandon(self.state)
                     await self.take(rebalance.leave(self.state), sure=True)
                 await self.offsets.flush()
                 await self.instance.unregister(consumer_group=self.group, timeout_s=min(1.0, timeout_s))
         except TimeoutError:
-            log.warning("%s left without a word: not everything could be told in time", self.instance.client_id)
+            log.warning("%s left without unregistering: time ran out", self.instance.client_id)
         except RefmqError as error:
             log.warning("%s: the last offsets were not stored: %s", self.instance.client_id, error)
         finally:
@@ -266,7 +277,7 @@ class GroupMember:
         try:
             await self.instance.call(address, self.instance.make(RequestCode.UNLOCK_BATCH_MQ, None, body), 1.0)
         except RefmqError as error:
-            log.info("the loan of %s ends by itself in a minute: %s", queue, error)
+            log.info("%s was not unlocked, its lock expires in a minute: %s", queue, error)
 
     # Rebalance ------------------------------------------------------------------------------------------------------
 
@@ -375,6 +386,8 @@ class GroupMember:
         try:
             known = await self.offsets.read(queue)
             begin = known if known is not None else await self._beginning(queue)
+            if begin < 0:
+                raise WireError("offset", 0, "0 or more", begin)
         except RefmqError as error:
             # Not "no offset": the queue waits until somebody can tell.
             log.warning("%s is not taken yet, its offset is unknown: %s", queue, error)
@@ -540,8 +553,10 @@ class GroupMember:
         messages = self.decoded(queue, answer, data) if answer.code == ResponseCode.SUCCESS else []
         if not rebalance.pull_messages_enabled(self.state, queue, offset):
             return
+        next_offset = max(offset, header.next_begin_offset)
+        check_pulled(offset, next_offset, (message.queue_offset for message in messages))
         sizes = [(message.queue_offset, message.stored_bytes) for message in messages]
-        self.take_now(rebalance.pull_messages(self.state, queue, offset, max(offset, header.next_begin_offset), sizes))
+        self.take_now(rebalance.pull_messages(self.state, queue, offset, next_offset, sizes))
         if messages:
             self._receiver.came(queue, messages)
 
@@ -566,7 +581,7 @@ class GroupMember:
         route = self.instance.routes.get(queue.topic) or await self.instance.refresh_route(queue.topic)
         reader = reader_of(route, queue.broker, self._suggested.get(queue, 0)) if route is not None else None
         if reader is None:
-            raise ConnectFailed(queue.broker, "no nameserver knows this broker at present")
+            raise ConnectFailed(queue.broker, "no nameserver knows this broker")
         flags = PullSysFlag.SUSPEND if suspend_ms else PullSysFlag(0)
         held = self.state.held.get(queue)
         commit = held.memory if held is not None and self.settings.shares else None

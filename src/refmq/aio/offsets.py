@@ -86,7 +86,7 @@ class RemoteOffsets:
             route = await self._instance.refresh_route(queue.topic)
             address = master_of(route, queue.broker) if route is not None else None
         if address is None:
-            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker at present")
+            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker")
         return address
 
 
@@ -139,7 +139,7 @@ class LocalOffsets:
                 except DecodeError as error:
                     problem = error
         if problem is not None:
-            raise DiskFailed(str(self.path), "read the offsets in", f"neither it nor its backup makes sense: {problem}")
+            raise DiskFailed(str(self.path), "read the offsets in", f"neither it nor its backup can be read: {problem}")
         return {}
 
     def _replace(self, body: bytes) -> None:

@@ -50,5 +50,5 @@ class Places:
         route = self._instance.routes.get(queue.topic) or await self._instance.refresh_route(queue.topic)
         address = master_of(route, queue.broker) if route is not None else None
         if address is None:
-            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker at present")
+            raise ConnectFailed(queue.broker, "no nameserver knows a master of this broker")
         return await self._instance.call(address, command, ADMIN_TIMEOUT_S)

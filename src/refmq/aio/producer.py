@@ -98,7 +98,7 @@ class Producer:
     ) -> None:
         self.group = checked_group(group, "producer")
         if timeout <= 0 or retries < 0:
-            raise UsageError("A producer needs a timeout above 0 and no less than 0 retries.")
+            raise UsageError("A producer needs a timeout above 0, and 0 or more retries.")
         self._timeout = timeout
         self._check = check
         self._raise_not_durable = raise_not_durable
@@ -164,7 +164,7 @@ class Producer:
                     await self._traces.flush()
                 await self._instance.unregister(producer_group=self._wire_group, timeout_s=min(1.0, timeout))
         except TimeoutError:
-            log.info("%s left without a word: the brokers did not answer in time", self.client_id)
+            log.info("%s left without unregistering: the brokers did not answer in time", self.client_id)
         finally:
             for waiting in self._replies.values():
                 waiting.cancel()
@@ -333,7 +333,7 @@ class Producer:
         route = self._instance.routes.get(topic) or await self._instance.route_to_send(topic, 1)
         address = master_of(route, result.queue.broker)
         if address is None:
-            raise ConnectFailed(result.queue.broker, "no nameserver knows a master of this broker at present")
+            raise ConnectFailed(result.queue.broker, "no nameserver knows a master of this broker")
         header = end_of_send(self._wire_group, result, state)
         command = self._instance.make(RequestCode.END_TRANSACTION, header, remark=remark, is_oneway=True)
         self._trace_end(message, result, address, state, from_check=False)
@@ -383,7 +383,7 @@ class Producer:
         """Sends a message and waits for the reply of whoever consumes it. ``NoReply`` when none comes in time."""
         message = self._message(topic, body, tag, keys, properties, 0)
         if len(self._replies) >= REQUESTS_MAX:
-            raise UsageError(f"{REQUESTS_MAX} requests wait for replies already.")
+            raise UsageError(f"{REQUESTS_MAX} requests are already waiting for replies.")
         loop = asyncio.get_running_loop()
         began = loop.time()
         correlation_id = f"{self._instance.random.getrandbits(128):032x}"
@@ -427,7 +427,7 @@ class Producer:
         properties[names.REPLY_MESSAGE_ARRIVE_TIME] = str(self._instance.now_ms())
         waiting = self._replies.get(properties.get(names.CORRELATION_ID, ""))
         if waiting is None or waiting.done():
-            log.info("a reply came that nobody waits for (any more)")
+            log.info("dropped a reply that nobody is waiting for")
             return response(command, ResponseCode.SUCCESS)
         waiting.set_result(
             ReceivedMessage(
@@ -533,12 +533,12 @@ class Transaction:
         if self.result is None:
             raise UsageError("The half message was not sent yet.")
         if self._decided:
-            raise UsageError("This transaction is decided already.")
+            raise UsageError("This transaction has already been decided.")
         self._decided = True
         try:
             await self._producer.end_half(self.message, self.result, state, remark)
         except RefmqError as error:
-            log.warning("the decision of %s was not sent, the broker will ask: %s", self.result.msg_id, error)
+            log.warning("the decision on %s was not sent, the broker will ask for it: %s", self.result.msg_id, error)
 
     async def __aenter__(self) -> Self:
         result = await self.begin()

@@ -153,7 +153,7 @@ class PullConsumer:
         wire = self._wire(queue)
         first, end = await self._member.places.min_offset(wire), await self._member.places.max_offset(wire)
         if not first <= offset <= end:
-            raise UsageError(f"{queue} has the offsets {first} to {end}; {offset} is not among them.")
+            raise UsageError(f"{queue} has offsets {first} to {end}; {offset} is not one of them.")
         await self._member.seek(wire, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:

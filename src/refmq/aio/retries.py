@@ -41,7 +41,7 @@ class Retries:
             await self._send_back(message, delay_level)
             return True
         except RefmqError as error:
-            log.warning("%s was not taken back, a copy is sent: %s", message.msg_id, error)
+            log.warning("the broker did not take %s back, sending a copy instead: %s", message.msg_id, error)
         try:
             await self._send_copy(message, delay_level)
             return True

@@ -169,7 +169,7 @@ class Sender:
         for real, seen in zip(queues, shown, strict=True):
             if seen == chosen:
                 return real
-        raise UsageError(f"{chosen} is none of the queues that can be sent to.")
+        raise UsageError(f"{chosen} is not one of the queues that can be sent to.")
 
     async def _address(self, topic: str, broker: str) -> str:
         route = self.instance.routes.get(topic) or await self._route(topic)
@@ -178,7 +178,7 @@ class Sender:
             refreshed = await self.instance.refresh_route(topic)
             address = master_of(refreshed, broker) if refreshed is not None else None
         if address is None:
-            raise ConnectFailed(broker, "no nameserver knows a master of this broker at present")
+            raise ConnectFailed(broker, "no nameserver knows a master of this broker")
         return address
 
     async def _attempt(self, plan: SendPlan, queue: MessageQueue, left_s: float) -> SendResult:

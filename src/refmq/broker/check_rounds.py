@@ -237,6 +237,7 @@ class CheckRounds:
                         done.add(replaced)
                     remove[half_offset] = unit.queue_offset
         end = QueueOffset(units[-1].queue_offset + 1) if units else before.next_op
+        assert end >= before.next_op, "op messages are read forward"
         self.round = replace(
             before,
             next_op=end,
@@ -344,6 +345,7 @@ class CheckRounds:
         op = before.first_op
         while op in before.done:
             op = QueueOffset(op + 1)
+        assert before.half >= before.first_half and op >= before.first_op, "progress only grows within a round"
         self.progress = Progress(before.half, op, self._engine.store.log_max)
         self.round = None
         self._emit("RoundFinish", before.half, op)

@@ -160,6 +160,7 @@ def _update_subscriptions(
     for topic in sorted(before):
         if topic not in wanted:
             after, changed = after.discard(topic), True
+    assert len(after) == len(wanted), "a group wants what its last heartbeat said"
     return after, changed
 
 

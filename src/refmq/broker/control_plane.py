@@ -72,6 +72,7 @@ class Broker:
 
     def run(self, control: ControlPlane, offsets: OffsetTable) -> None:
         """Starts the engine, which hands over to `control`."""
+        assert not self._is_running, "a broker runs once"
         self._saved_offsets = offsets
         self._is_running = True
         self.engine.run(control, self.snapshot(), offsets)

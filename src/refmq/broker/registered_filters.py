@@ -134,7 +134,7 @@ class StoredFilter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicFilters:
+class StoredTopicFilters:
     topic: str
     group_filter_data: Mapping[str, StoredFilter] = field(default_factory=dict)
 
@@ -143,7 +143,7 @@ class TopicFilters:
 class FilterFile:
     """consumerFilter.json."""
 
-    by_topic: Annotated[Mapping[str, TopicFilters], Wire("filterDataByTopic")] = field(default_factory=dict)
+    by_topic: Annotated[Mapping[str, StoredTopicFilters], Wire("filterDataByTopic")] = field(default_factory=dict)
 
 
 def to_file(registry: FilterRegistry) -> FilterFile:
@@ -160,7 +160,9 @@ def to_file(registry: FilterRegistry) -> FilterFile:
             bloom_filter_data=BloomFilterData(bit_num=registry.bloom.bit_count, bit_pos=entry.bit_positions),
             dead=entry.is_dead,
         )
-    return FilterFile(by_topic={t: TopicFilters(topic=t, group_filter_data=groups) for t, groups in topics.items()})
+    return FilterFile(
+        by_topic={t: StoredTopicFilters(topic=t, group_filter_data=groups) for t, groups in topics.items()}
+    )
 
 
 def from_file(

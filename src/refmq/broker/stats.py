@@ -152,6 +152,7 @@ class Times:
         self._last: list[int] | None = None
 
     def add(self, took_ms: int, times: int = 1) -> None:
+        assert took_ms >= 0 and times >= 1, "only what has happened is counted"
         self.longest_ms = max(self.longest_ms, took_ms)
         self._counts[bisect_left(BUCKETS, took_ms, key=lambda bucket: bucket[1])] += times
 

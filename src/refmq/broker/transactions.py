@@ -129,6 +129,7 @@ class Transactions:
             self._finished.move_to_end(half.unique_key)
             if len(self._finished) > FINISHED_MAX:
                 self._finished.popitem(last=False)
+        assert len(self._finished) <= FINISHED_MAX
 
     # --- EndTransaction ----------------------------------------------------------------------------------------------
 

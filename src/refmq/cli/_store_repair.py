@@ -18,7 +18,7 @@ def config_of(files: StoreFiles, *, cut_damage: bool) -> StoreConfig:
     default = StoreConfig()
     index = next((index for index in files.indexes if index.slots), None)
     if files.indexes and index is None:
-        raise RefmqError("the index files have a size that no number of slots and entries fits; remove them first")
+        raise RefmqError("the size of the index files fits no number of slots and entries; remove them first")
     return StoreConfig(
         log_file_bytes=files.log.file_bytes or default.log_file_bytes,
         queue_file_bytes=files.queue_file_bytes or default.queue_file_bytes,

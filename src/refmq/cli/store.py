@@ -274,7 +274,7 @@ def scan_command(
     else:
         click.echo(f"{shown} messages, {total} bytes" + (f", the log ends at {end}" if end else ""))
     if damaged:
-        raise CheckFound(f"{damaged} places of the log are damaged.")
+        raise CheckFound(f"{damaged} places in the log are damaged.")
 
 
 @command.command("msg")
@@ -446,7 +446,7 @@ def export_command(directory: Path, out: Path | None, topic: str | None, progres
             stream.close()
     click.echo(f"{written} messages", err=True)
     if damaged:
-        raise CheckFound(f"{damaged} places of the log are damaged and were left out.")
+        raise CheckFound(f"{damaged} damaged places in the log were left out.")
 
 
 @command.command("diff")

@@ -89,6 +89,7 @@ def _choose_quick(chooser: Chooser, queues: Sequence[MessageQueue], now_ms: int)
         (broker for broker in here if broker in chooser.faults),
         key=lambda broker: (chooser.faults[broker].latency_ms, chooser.faults[broker].available_at_ms, broker),
     )
+    assert ranked, "a broker of which nothing is known would have been chosen"
     better = ranked[: max(1, len(ranked) // 2)]
     index += 1
     broker = better[index % len(better)]

@@ -71,13 +71,13 @@ def checked_message(message: Message, *, body_bytes_max: int = BODY_BYTES_MAX) -
         if name in names.RESERVED_PROPERTIES:
             raise InvalidMessage(f"The property {name} belongs to RocketMQ; an application may not set it.")
         if not name.strip() or not value.strip():
-            raise InvalidMessage(f"A property has a name and a value; {name!r}={value!r} has not.")
+            raise InvalidMessage(f"A property needs a name and a value, not {name!r}={value!r}.")
     texts = (message.tag, *message.keys, *message.properties, *message.properties.values())
     for text in texts:
         if NAME_VALUE_SEPARATOR in text or PROPERTY_SEPARATOR in text:
             raise InvalidMessage(f"{text!r} has one of the characters U+0001 and U+0002, which separate properties.")
     if any(not key or " " in key for key in message.keys):
-        raise InvalidMessage("A key is not empty and has no blank: a blank separates keys.")
+        raise InvalidMessage("A key must not be empty or contain a space: spaces separate keys.")
     # The client and the broker add some of their own: id, group, cluster, a few hundred bytes.
     is_long = sum(map(len, texts)) > SHORT
     if is_long and len(encode_properties(message_properties(message))) > PROPERTIES_BYTES_MAX - 512:
@@ -234,7 +234,7 @@ class ReceivedMessage:
         """``async with msg.processing():`` leaving the block is success, an exception means "later".
 
         The exception is logged and does not leave the block, except those that end a task or a program. In order, the
-        block is cancelled when the lock of its queue runs out, and then the message comes again.
+        block is cancelled when the lock on its queue expires, and then the message comes again.
         """
         return Processing(self)
 

@@ -16,6 +16,8 @@ from typing import Final
 
 from rpds import HashTrieMap, HashTrieSet, Queue
 
+from refmq.errors import WireError
+
 MESSAGES_MAX: Final = 1_000  # pullThresholdForQueue, 4.9.8
 BYTES_MAX: Final = 100 << 20  # pullThresholdSizeForQueue, 4.9.8
 SPAN_MAX: Final = 2_000  # consumeConcurrentlyMaxSpan, 4.9.8
@@ -65,7 +67,19 @@ def is_full(queue: ProcessQueue, limits: CacheLimits) -> bool:
     return first is not None and queue.next_offset - first >= limits.span_max
 
 
-def put(queue: ProcessQueue, messages: Iterable[tuple[int, int]], next_offset: int) -> ProcessQueue:
+def check_pulled(from_offset: int, next_offset: int, offsets: Iterable[int]) -> None:
+    """``WireError`` unless the messages of an answer come in order, from where was asked and before its end.
+
+    Whatever else they said, the offset to commit would be wrong.
+    """
+    last = from_offset - 1
+    for offset in offsets:
+        if not last < offset < next_offset:
+            raise WireError("queue offset", 0, f"{last + 1} .. {next_offset - 1}", offset)
+        last = offset
+
+
+def put_pulled(queue: ProcessQueue, messages: Iterable[tuple[int, int]], next_offset: int) -> ProcessQueue:
     """After a pull: ``messages`` are offsets and sizes, ``next_offset`` is where the next pull begins."""
     assert next_offset >= queue.next_offset, "a pull does not go back"
     cached, order, size = queue.cached, queue.order, queue.size_bytes
@@ -104,5 +118,6 @@ def finish(queue: ProcessQueue, offset: int, *, success: bool) -> ProcessQueue:
         reached = order.peek() if order else queue.next_offset  # type: ignore[operator]  # as above
         memory = reached if memory is None else max(memory, reached)
     size_bytes = queue.size_bytes - queue.cached[offset]
+    assert size_bytes >= 0, "what is cached was counted"
     # Built anew and not by `replace`, which takes three times as long: every message comes this way.
     return ProcessQueue(queue.next_offset, memory, queue.dropped, cached, order, running, size_bytes)

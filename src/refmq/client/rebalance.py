@@ -39,7 +39,7 @@ from rpds import HashTrieMap
 
 from refmq.client.allocate import allocate_averagely
 from refmq.client.allocate_rooms import Strategy
-from refmq.client.process_queue import ProcessQueue, finish, first_cached, put, start
+from refmq.client.process_queue import ProcessQueue, finish, first_cached, put_pulled, start
 from refmq.errors import RefmqError
 from refmq.model.ids import MessageQueue
 from refmq.model.step import Event, Step
@@ -218,6 +218,7 @@ def release_queue(member: Member, queue: MessageQueue) -> MemberStep:
         return Step(member)
     # Next
     held = member.held[queue]
+    assert held.memory is None or not held.dropped, "what was given up commits nothing more"
     commit = (SendCommit(queue, held.memory),) if held.memory is not None else ()
     event = _event(member, "ReleaseQueue", queue, -1 if held.memory is None else held.memory)
     if member.locks and held.running:
@@ -267,7 +268,7 @@ def pull_messages(
     if not pull_messages_enabled(member, queue, from_offset) or next_offset < from_offset:
         return Step(member)
     # Next
-    held = put(member.held[queue], messages, next_offset)
+    held = put_pulled(member.held[queue], messages, next_offset)
     after = replace(member, held=member.held.insert(queue, held))
     return Step(after, (), _event(member, "PullMessages", queue, from_offset, next_offset))
 

@@ -114,7 +114,7 @@ def plan_batch(settings: SendSettings, messages: Sequence[Message], msg_ids: Seq
     parts = []
     for message, msg_id in zip(messages, msg_ids, strict=True):
         if message.topic != first.topic or message.wait_stored != first.wait_stored:
-            raise InvalidMessage("The messages of a batch have one topic and wait for the same.")
+            raise InvalidMessage("All messages of a batch must have one topic and the same wait_stored.")
         if message.delay_level or message.topic.startswith(names.RETRY_PREFIX):
             raise InvalidMessage("Delayed messages and retries cannot be sent in a batch.")
         properties = {**message_properties(message), names.UNIQ_KEY: msg_id}

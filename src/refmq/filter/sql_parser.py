@@ -63,6 +63,7 @@ def compile_expression(text: str) -> Expression:
     parser = _Parser(text)
     expression = parser.parse_or()
     parser.lexer.peek()  # one token ahead is read and must be legal, as upstream's parser does
+    assert parser._depth == 0, "what was entered was left"
     _require_boolean(expression, 0)
     return expression
 
@@ -145,6 +146,7 @@ class _Parser:
 
     def _text_test(self, left: Expression, *, negated: bool) -> Expression:
         operator = self.lexer.next().text.upper()
+        assert operator in _TEXT_TESTS, "whoever asks for a text test has seen its name"
         return HasText(operator, left, self._expect_kind("string"), negated)
 
     def parse_unary(self) -> Expression:
@@ -203,6 +205,7 @@ class _Parser:
 
 def _integer(digits: str, position: int) -> Number:
     value = int(digits.rstrip("lL"))
+    assert value >= 0, "a sign is an operator"
     if value > _INT64_MAX:
         raise SqlSyntaxError(position, f"{digits} does not fit in 64 bits")
     return Number(value, NumberType.INT32 if value <= _INT32_MAX else NumberType.INT64)
@@ -238,6 +241,7 @@ def _equal(left: Expression, right: Expression, position: int) -> Expression:
 
 
 def _compare(operator: str, left: Expression, right: Expression, position: int) -> Expression:
+    assert operator in _COMPARISONS
     for side in (left, right):
         if not isinstance(side, (Number, Property, Negate)):
             raise SqlSyntaxError(position, f"{operator} needs numbers or properties")

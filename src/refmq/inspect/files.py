@@ -83,7 +83,7 @@ class QueueFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexHeader:
+class IndexFileInfo:
     """One index file and its header."""
 
     path: str
@@ -105,7 +105,7 @@ class StoreFiles:
 
     log: Sequence
     queues: tuple[QueueFiles, ...]
-    indexes: tuple[IndexHeader, ...]
+    indexes: tuple[IndexFileInfo, ...]
     checkpoint: Checkpoint
     has_checkpoint: bool
     has_abort: bool
@@ -212,17 +212,17 @@ def queue_units(disk: Disk, queue: QueueFiles, begin: int = 0) -> Iterator[tuple
 # --- indexes --------------------------------------------------------------------------------------------------------
 
 
-def look_at_index(disk: Disk, path: str) -> IndexHeader:
+def look_at_index(disk: Disk, path: str) -> IndexFileInfo:
     """The header of an index file, and how many slots and entries it was made for."""
     file = disk.open(path, writable=False)
     try:
         size = file.size_bytes
         if size < INDEX_HEADER.size:
-            return IndexHeader(path, size, 0, 0, 0, 0, 0, 0, 0, 0)
+            return IndexFileInfo(path, size, 0, 0, 0, 0, 0, 0, 0, 0)
         fields = INDEX_HEADER.unpack(file.read(0, INDEX_HEADER.size))
         slots, entries = _slots_and_entries(file, size, fields[4], max(1, fields[5]))
         begin_ms, end_ms, begin_offset, end_offset, slots_used, next_entry = fields
-        return IndexHeader(
+        return IndexFileInfo(
             path, size, begin_ms, end_ms, begin_offset, end_offset, slots_used, next_entry, slots, entries
         )
     finally:
@@ -270,7 +270,7 @@ class IndexEntry:
     previous: int
 
 
-def index_entries(disk: Disk, index: IndexHeader) -> Iterator[IndexEntry]:
+def index_entries(disk: Disk, index: IndexFileInfo) -> Iterator[IndexEntry]:
     """The entries of an index file in the order in which they were made."""
     if not index.slots:
         return

@@ -18,4 +18,6 @@ from zlib import crc32
 
 def message_fingerprint(unique_key: bytes, body: bytes) -> int:
     """The number of the message with this unique key and body."""
-    return crc32(unique_key) << 31 | crc32(body) & 0x7FFF_FFFF
+    number = crc32(unique_key) << 31 | crc32(body) & 0x7FFF_FFFF
+    assert 0 <= number < 1 << 63, "it fits a field of a trace"
+    return number

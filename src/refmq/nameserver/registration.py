@@ -99,6 +99,8 @@ def register_broker(
         ),
     )
     assert len(after.live) <= BROKERS_MAX or broker.address in table.live
+    assert after.brokers[broker.broker_name].broker_addrs[broker.broker_id] == broker.address, "the newest owns its id"
+    assert after.live[broker.address].channel == channel
     # Effects, trace
     return Step(after, (), Event("RegisterBroker", broker.address, broker.broker_name, a=broker.broker_id, b=channel))
 
@@ -126,6 +128,7 @@ def register_more(table: RouteTable, broker: Registration, channel: ChannelId) -
     live = table.live.get(broker.address)
     if live is None or live.channel != channel or live.data_version != broker.data_version:
         return table
+    assert len(broker.topics) <= TOPICS_AT_ONCE, "the others wait for their turn"
     topic_queues = with_topics(table.topic_queues, broker.broker_name, broker.topics.values())
     return replace(table, topic_queues=topic_queues)
 
@@ -203,6 +206,7 @@ def unregister_broker(
     if broker is not None and broker_id in broker.broker_addrs:
         after = without_broker_id(after, broker, broker_id, (cluster,))
     # Effects, trace
+    assert address not in after.live
     return Step(after, (), Event("UnregisterBroker", address, broker_name, a=broker_id))
 
 

@@ -119,9 +119,11 @@ def serve_request(
         remark = f" request type {command.code} not supported"
         return answer(state, asked, ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
     try:
-        return server(state, asked)
+        step = server(state, asked)
     except RefmqError as error:
         return answer(state, asked, ResponseCode.SYSTEM_ERROR, remark=str(error))
+    assert isinstance(step.effects[-1], Reply), "the answer comes after everything that it promises"
+    return step
 
 
 def lose_channel(state: NameserverState, channel: ChannelId) -> NameserverStep:
@@ -277,6 +279,7 @@ def changed_kv(state: NameserverState, asked: Asked, after: KvConfig, event: Eve
     content = encode_kv_file(after)
     if len(content) > FILE_BYTES_MAX:
         raise UsageError(f"The key-value configuration has at most {FILE_BYTES_MAX} bytes.")
+    assert event.action in ("PutKv", "DeleteKv")
     return answered(Step(replace(state, kv=after), (PersistKv(content),), event), asked)
 
 
@@ -341,12 +344,14 @@ def answered(
     step: NameserverStep, asked: Asked, header: DataclassInstance | None = None, body: bytes = b""
 ) -> NameserverStep:
     """The step with a reply of success after everything else that it does."""
+    assert not any(isinstance(effect, Reply) for effect in step.effects), "a request has one answer"
     fields = headers.encode_header(header) if header is not None else None
     return replace(step, effects=(*step.effects, Reply(response(asked.command, ResponseCode.SUCCESS, fields, body))))
 
 
 def answer(state: NameserverState, asked: Asked, code: ResponseCode, *, remark: str) -> NameserverStep:
     """A step that changes nothing and says why."""
+    assert code is not ResponseCode.SUCCESS
     return Step(state, (Reply(response(asked.command, code, remark=remark)),))
 
 

@@ -67,6 +67,7 @@ KEYS: Final = (
     Key("tls.server.trustCertPath", str, "", "Clients must show a certificate of this authority.", path_like=True),
 )
 KEY_BY_NAME: Final = {key.name: key for key in KEYS}
+assert len(KEY_BY_NAME) == len(KEYS), "no key is there twice"
 
 HIDDEN: Final = frozenset({"tls.server.keyPassword"})
 """Never sent to a peer."""
@@ -114,6 +115,7 @@ def read_settings(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
             complaints.append(unknown_key(name))
         else:
             settings[name] = checked_value(key, value)
+    assert settings.keys() == KEY_BY_NAME.keys()
     return settings, complaints
 
 

@@ -32,6 +32,7 @@ def topic_route(table: RouteTable, topic: str, order_topic_conf: str | None = No
     queues = table.topic_queues.get(topic)
     if queues is None:
         return None
+    assert queues, "a topic that is on no broker is gone"
     brokers = [broker for name in sorted(queues) if (broker := table.brokers.get(name)) is not None]
     if not brokers:
         return None
@@ -122,6 +123,7 @@ def change_perm(
     for topic in topics:
         queues: HashTrieMap[str, QueueData] = topic_queues[topic]
         data = queues[broker_name]
+        assert data.broker_name == broker_name
         topic_queues = topic_queues.insert(topic, queues.insert(broker_name, replace(data, perm=new_perm(data.perm))))
     # Effects, trace
     event = Event(action, subject=broker_name, a=len(topics))

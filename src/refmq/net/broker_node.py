@@ -259,10 +259,10 @@ class BrokerNode:
         await self.broker.save_offsets()
 
     def _start_rounds(self, broker: Broker) -> CheckRounds:
-        def stored(topic: str) -> QueueOffset:
+        def committed(topic: str) -> QueueOffset:
             return broker.engine.offsets.get(topic, TRANS_GROUP, 0) or QueueOffset(0)
 
-        progress = Progress(stored(TRANS_HALF_TOPIC), stored(TRANS_OP_HALF_TOPIC), PhysicalOffset(0))
+        progress = Progress(committed(TRANS_HALF_TOPIC), committed(TRANS_OP_HALF_TOPIC), PhysicalOffset(0))
         ask = partial(ask_producer, broker)
         return CheckRounds(self.engine, self, broker.transactions, progress, ask, broker.ensure_topic)
 

@@ -84,4 +84,5 @@ def refused(snapshot: Snapshot, command: RemotingCommand, refusal: Refusal) -> R
     """The answer to a request whose need could not be met."""
     if command.code in SENDS:
         return not_sent(snapshot, command, refusal)
+    assert refusal.code is not ResponseCode.SUCCESS
     return response(command, refusal.code, remark=refusal.remark)

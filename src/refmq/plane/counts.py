@@ -56,6 +56,7 @@ class Counts:
 
 
 def _add(tally: Tally, messages: int, size_bytes: int, took_ms: int) -> None:
+    assert took_ms >= 0, "the uptime never goes back"
     tally.calls += 1
     tally.messages += messages
     tally.size_bytes += size_bytes

@@ -90,6 +90,7 @@ def forget_group(table: OffsetTable, group: str) -> OffsetTable:
     offsets = table.offsets
     for topic in table.topics_of(group):
         offsets = offsets.discard((topic, group))
+    assert not any(name == group for _, name in offsets), "a group is forgotten as a whole"
     return replace(table, offsets=offsets)
 
 

@@ -133,6 +133,7 @@ def wake_arrived(state: PlaneState, store: StoreReader, arrived: Arrived, now: M
 def wake_due(state: PlaneState, store: StoreReader, now: Moment) -> PlaneStep:
     """Answers the pulls whose time is up or whose queue has moved on, every few seconds."""
     period_ms = LOOK_MS if state.snapshot.config.long_polling_enable else SHORT_LOOK_MS
+    assert now.uptime_ms >= state.looked_ms, "the uptime never goes back"
     if now.uptime_ms - state.looked_ms < period_ms:
         return PlaneStep(state)
     return wake(replace(state, looked_ms=now.uptime_ms), store, state.hold.due(store, now.uptime_ms), now)
@@ -165,6 +166,7 @@ def run_again(snapshot: Snapshot, store: StoreReader, frame: Frame, now: Moment)
 
 
 def refused(frame: Frame, refusal: Refusal) -> Reply:
+    assert refusal.code is not ResponseCode.SUCCESS
     return Reply(frame, response(frame.command, refusal.code, remark=refusal.remark))
 
 

@@ -41,6 +41,7 @@ def put_own(state: PlaneState, store: StoreReader, own: OwnPut, now: Moment) -> 
     plan = store.plan_message(own.message, now.wall_ms)
     if isinstance(plan, PutStatus):
         return PlaneStep(state, (Tell(own.ticket, PutResult(plan)),))
+    assert plan.count == 1, "a message has one record"
     return append_message(state, Put(plan, own.ticket, plan.queue_id, now.uptime_ms), now, waits=own.waits)
 
 
@@ -124,6 +125,7 @@ def give_up(state: PlaneState, now: Moment) -> PlaneStep:
         more, traced = acknowledged(state, put, PutStatus.FLUSH_DISK_TIMEOUT, now)
         effects += more
         events += traced
+    assert not len(state.puts), "nobody waits any more"
     return PlaneStep(state, tuple(effects), tuple(events))
 
 

@@ -180,6 +180,7 @@ def sent_message(
     snapshot: Snapshot, frame: Frame, header: SendMessageRequest, allowed: SendAllowed, properties: dict[str, str]
 ) -> MessageToStore:
     """The message of a send as it goes to the store."""
+    assert allowed.queue_id >= 0, "the queue was chosen"
     if allowed.target != header.topic:
         properties.pop(names.DELAY_TIME_LEVEL, None)  # a dead letter is there at once; upstream delays it once more
     sys_flag = with_tag_flag(header.sys_flag, allowed.topic)
@@ -203,6 +204,7 @@ def sent_batch(
     snapshot: Snapshot, frame: Frame, header: SendMessageRequest, allowed: SendAllowed, properties: dict[str, str]
 ) -> BatchToStore:
     """The messages of a batch as they go to the store."""
+    assert allowed.queue_id >= 0, "the queue was chosen"
     return BatchToStore(
         topic=allowed.target,
         queue_id=allowed.queue_id,
@@ -236,6 +238,7 @@ def half_message(message: MessageToStore, properties: dict[str, str]) -> Message
 
 
 def send_half_event(plan: AppendPlan, allowed: SendAllowed, properties: dict[str, str]) -> EventFields:
+    assert plan.topic == TRANS_HALF_TOPIC, "a half message is out of sight"
     group = properties.get(names.PRODUCER_GROUP, "")
     (place,) = plan.places
     where = (place.physical_offset, place.queue_offset, place.fingerprint)

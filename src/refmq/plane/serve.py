@@ -128,6 +128,7 @@ def install(state: PlaneState, given: Install) -> PlaneStep:
 
 
 def refuse(state: PlaneState, frame: Frame, code: ResponseCode, remark: str) -> PlaneStep:
+    assert code is not ResponseCode.SUCCESS
     return PlaneStep(state, (Reply(frame, response(frame.command, code, remark=remark)),))
 
 

@@ -68,6 +68,7 @@ def compress(
 
 def decompress(body: bytes, sys_flag: int, *, limit: int = DECOMPRESSED_MAX) -> bytes:
     """The body as it was before a producer compressed it; itself when the flag says that it was not."""
+    assert limit >= 0
     if not sys_flag & SYS_FLAG_COMPRESSED:
         return body
     match compression_type(sys_flag):

@@ -114,6 +114,7 @@ class _Parser:
             raise self._error("the end of the text")
         if isinstance(value, _Reference):
             raise WireError("$ref", value.offset, "a path inside the document", repr(value.path[:40]))
+        assert not self._containers, "what was entered was left"
         self._resolve_all(value)
         return value
 
@@ -201,6 +202,7 @@ class _Parser:
             pieces.append(self._escape())
 
     def _escape(self) -> str:
+        assert self._text[self._at] == "\\", "only a backslash begins an escape"
         self._escapes += 1
         if self._escapes > ESCAPES_MAX:
             raise self._error(f"at most {ESCAPES_MAX} escapes outside plain strings")
@@ -276,6 +278,7 @@ class _Parser:
         return self._base + self._at - 1
 
     def _leave(self) -> None:
+        assert self._text[self._at] in "]}", "a container ends at its bracket"
         self._at += 1
         self._containers.pop()
 
@@ -292,6 +295,7 @@ class _Parser:
 
     def _resolve(self, reference: _Reference, root: JsonValue) -> JsonValue:
         path, around = reference.path, reference.around
+        assert around, "a reference that is the whole document is refused"
         target: JsonValue
         if path == "@":
             target = around[-1]

@@ -494,4 +494,5 @@ def decode_batch(data: bytes) -> tuple[BatchedMessage, ...]:
         body = data[body_at : properties_at - 2]
         found.append(BatchedMessage(flag, body, data[properties_at : at + size]))
         at += size
+    assert at == len(data), "the messages are all of the body"
     return tuple(found)

@@ -104,6 +104,7 @@ def encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 def decode_checkpoint(data: bytes) -> Checkpoint:
     """Any bytes are a checkpoint: what is missing counts as zero, as it does for Java."""
     data = data.ljust(CHECKPOINT_BYTES, b"\0")
+    assert len(data) >= _CRC_AT + 4
     log_ms, queue_ms, index_ms = _STAMPS.unpack_from(data)
     magic, *numbers = _BLOCK.unpack_from(data, _BLOCK_AT)
     crc = int.from_bytes(data[_CRC_AT : _CRC_AT + 4], "big")

@@ -42,6 +42,7 @@ class CommitLog:
         self.files = FileSequence(
             disk, names, LOG_DIRECTORY, config.log_file_bytes, reserve=True, piece_bytes=config.piece_bytes
         )
+        assert config.flush_page_bytes > 0
         self._flush_page_bytes = config.flush_page_bytes
         self._pool = config.uses_transient_pool
         self._uncommitted: list[tuple[int, bytes]] = []
@@ -81,6 +82,7 @@ class CommitLog:
     def end_at(self, position: int) -> None:
         """Recovery found the end of the log; everything before it is readable."""
         assert self.files.begin <= position <= self.files.limit
+        assert not self._incomplete, "a start has received nothing yet"
         self.files.wrote = position
         self._appended = position
         self._uncommitted.clear()
@@ -119,6 +121,7 @@ class CommitLog:
         self.commit()
         self.files.add_file(position)
         self._appended = position
+        assert self.room == self.file_bytes, "the next record has a whole file"
 
     def append(self, data: bytes, store_ms: TimestampMs) -> PhysicalOffset:
         """Writes records that fit the last file."""
@@ -156,6 +159,7 @@ class CommitLog:
             return False
         while self._uncommitted:
             position, data = self._uncommitted[0]
+            assert position >= self.files.wrote, "bytes leave the memory in the order of the log"
             self.files.write(position, data)
             del self._uncommitted[0]
             self.files.wrote = position + len(data)
@@ -184,7 +188,7 @@ class CommitLog:
             if self.files.flushed == self.files.begin:
                 # A power loss could take the first file and leave the second. To a start that would be a log that
                 # begins there, and the master would never send the missing part again.
-                raise UsageError(f"nothing of the log is durable yet: flush it before continuing at {position}")
+                raise UsageError(f"no part of the log is durable yet: flush it before continuing at {position}")
             self.files.add_file(self.files.limit)
         if len(self._incomplete) + len(data) > self.files.room:
             raise UsageError(f"{len(data)} bytes at {position} cross the end of a file")
@@ -192,6 +196,7 @@ class CommitLog:
         whole = 0
         while whole < len(self._incomplete) and whole + self._incomplete_size_at(whole) <= len(self._incomplete):
             whole += self._incomplete_size_at(whole)
+        assert whole <= len(self._incomplete)
         self.files.append(self._incomplete[:whole])
         self._incomplete = self._incomplete[whole:]
 
@@ -199,6 +204,7 @@ class CommitLog:
         """How long the record that starts there will be. A blank one reaches to the end of its file; anything that is
         not a record is taken as it is."""
         room = self.files.room - at
+        assert room > 0, "what waits for its rest fits the file"
         if len(self._incomplete) - at < BLANK_HEADER_BYTES:
             return min(BLANK_HEADER_BYTES, room)
         size, magic = read_size_and_magic(self._incomplete, at)
@@ -252,6 +258,7 @@ class CommitLog:
     async def flush(self) -> PhysicalOffset:
         """Makes durable what is readable now. Raises `DiskFailed`; after that no flush succeeds any more."""
         target, store_ms = self.files.wrote, self.readable_store_ms
+        assert store_ms <= self.last_store_ms
         await self.files.flush(target)
         assert self.files.flushed <= self.files.wrote
         self.flushed_store_ms = max(self.flushed_store_ms, store_ms)

@@ -44,6 +44,7 @@ class ConsumeQueue:
 
     def __init__(self, disk: Disk, names: DirectoryNames, topic: str, queue_id: int, config: StoreConfig) -> None:
         assert is_storable_topic(topic)
+        assert config.queue_file_bytes % QUEUE_UNIT_BYTES == 0, "no unit crosses a file"
         assert queue_id >= 0
         self.topic = topic
         self.queue_id = queue_id
@@ -129,7 +130,7 @@ class ConsumeQueue:
         if not self.files.room:
             self.files.add_file(self.files.limit if self.files.bases else 0)
         if self.ext is not None:
-            tags_code = self.ext.put(tags_code, store_ms, bitmap or b"")
+            tags_code = self.ext.put_unit(tags_code, store_ms, bitmap or b"")
         self.files.append(UNIT.pack(physical_offset, size, tags_code))
         self.last_physical_end = physical_offset + size
         assert self.end == queue_offset + 1
@@ -202,6 +203,7 @@ class ConsumeQueue:
                     previous = physical_offset
                     end = number
                     self.last_physical_end = physical_offset + size
+        assert self.first <= end
         return end
 
     def _usable_bases(self) -> list[int]:
@@ -225,10 +227,12 @@ class ConsumeQueue:
             cut = len(self.files.bases) * self.files.file_bytes
             self.remove()
             return cut
+        assert queue_offset > self.first, "a queue ends behind the record that was found in it"
         cut = self._void_unit(queue_offset * QUEUE_UNIT_BYTES)
         cut += self.files.truncate(queue_offset * QUEUE_UNIT_BYTES)
         if self.files.remove_unused_last():
             cut += self.files.file_bytes  # 4.9.8 takes the zeros at the start of such a file for a unit
+        assert self.end == queue_offset
         self.files.flushed = self.files.wrote
         self.dispatched_end = self.end
         if self.ext is not None:
@@ -274,6 +278,7 @@ class ConsumeQueue:
             else:
                 low = middle + 1
         assert self.first <= low <= max(self.first, self.end)
+        assert log_min >= 0
         self.min_offset = QueueOffset(low)
         self._log_min = log_min
 
@@ -317,6 +322,7 @@ class ConsumeQueue:
             self.ext.close()
 
     def pages_to_flush(self, page_bytes: int) -> int:
+        assert page_bytes > 0
         return self.files.wrote // page_bytes - self.files.flushed // page_bytes
 
     async def flush_files(self) -> None:
@@ -332,4 +338,5 @@ class ConsumeQueue:
             await self.ext.flush()
         # The queue may have been cut while that waited: what is written there later is not covered by this flush.
         await self.files.flush(min(target, self.files.wrote))
+        assert self.files.flushed % QUEUE_UNIT_BYTES == 0, "units are durable as a whole"
         return QueueOffset(self.files.flushed // QUEUE_UNIT_BYTES)

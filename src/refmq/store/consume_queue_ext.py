@@ -61,6 +61,7 @@ class ConsumeQueueExt:
     """The extension of one queue."""
 
     def __init__(self, disk: Disk, names: DirectoryNames, topic: str, queue_id: int, config: StoreConfig) -> None:
+        assert config.ext_file_bytes >= HEAD_BYTES + END_BYTES, "a unit without a bitmap fits a file"
         directory = f"{EXT_DIRECTORY}/{topic}/{queue_id}"
         self.files = FileSequence(
             disk, names, directory, config.ext_file_bytes, reserve=False, piece_bytes=config.piece_bytes
@@ -69,7 +70,7 @@ class ConsumeQueueExt:
     def load(self) -> None:
         self.files.load()
 
-    def put(self, tags_code: int, store_ms: int, bitmap: bytes) -> int:
+    def put_unit(self, tags_code: int, store_ms: int, bitmap: bytes) -> int:
         """Writes a unit and returns its address; the plain tags code if the unit is too large for any file."""
         data = encode_ext_unit(ExtUnit(tags_code, TimestampMs(store_ms), bitmap))
         if len(data) + END_BYTES > self.files.file_bytes:
@@ -80,6 +81,7 @@ class ConsumeQueueExt:
             self.files.wrote = self.files.limit
         if not self.files.room:
             self.files.add_file(self.files.limit)
+        assert self.files.room >= len(data) + END_BYTES, "what fits any file fits this one"
         address = self.files.wrote + ADDRESS_BASE
         self.files.append(data)
         assert is_ext_address(address)
@@ -123,6 +125,7 @@ class ConsumeQueueExt:
 
     def remove_file_before(self, address: int) -> bool:
         """Removes the oldest file if all of it lies before an address."""
+        assert is_ext_address(address)
         if len(self.files.bases) < 2 or self.files.bases[0] + self.files.file_bytes > address - ADDRESS_BASE:
             return False
         self.files.remove(self.files.bases[0])

@@ -122,7 +122,7 @@ def dispatch_message(parts: Parts, record: RecordToDispatch) -> Dispatched | Non
         if parts.queue_offsets.get(key, 0) <= record.queue_offset:
             parts.queue_offsets[key] = record.queue_offset + 1  # a slave, or a recovery
     if parts.index is not None and record.keys and record.transaction != TRANSACTION_ROLLBACK:
-        parts.index.put(record.topic, record.keys, record.physical_offset, record.store_ms)
+        parts.index.put_keys(record.topic, record.keys, record.physical_offset, record.store_ms)
     parts.dispatched_ms = TimestampMs(max(parts.dispatched_ms, record.store_ms))
     if not queued:
         return None

@@ -88,6 +88,7 @@ def create_file(
 ) -> DiskFile:
     """Makes a file of zeros that is never seen with another size. Raises `DiskFull`."""
     assert size_bytes > 0
+    assert directory and name, "a file of a store has a directory"
     if not disk.is_directory(directory):
         disk.make_directory(directory)
         names.made(directory)
@@ -111,6 +112,7 @@ class FileSequence:
         reserve: bool,
         piece_bytes: int = PIECE_BYTES_DEFAULT,
     ) -> None:
+        assert file_bytes > 0 and piece_bytes > 0, "a run of files is read in pieces"
         self._disk = disk
         self._names = names
         self.directory = directory
@@ -148,6 +150,7 @@ class FileSequence:
                 raise StrayFile(path, "load", f"it has {size} bytes, files here have {self.file_bytes}")
             bases.append(int(name))
         self.bases = sorted(bases)
+        assert not self._files, "names are looked at before a file is opened"
         self.wrote = self.flushed = self.begin
         return tuple(empty)
 
@@ -185,6 +188,7 @@ class FileSequence:
         return earlier == list(expected) and all(self.file(base).size_bytes == self.file_bytes for base in earlier)
 
     def path(self, base: int) -> str:
+        assert base % self.file_bytes == 0, "files start at multiples of their size"
         return f"{self.directory}/{file_name(base)}"
 
     def modified_ms(self, base: int) -> TimestampMs:
@@ -235,11 +239,13 @@ class FileSequence:
         assert self.wrote <= base, "the data never moves back"
         self.bases.append(base)
         self.wrote = base
+        assert self.room == self.file_bytes
 
     def zero_from(self, position: int) -> int:
         """Zeroes a file from `position` to its end. Writes only where it is not zero, and returns how many bytes that
         covers."""
         base = self.base_of(position)
+        assert self.holds(position), "nothing is zeroed without a file"
         file = self.file(base)
         end = min(file.data_end(), file.size_bytes)
         at = position - base
@@ -266,6 +272,7 @@ class FileSequence:
         self._cuts += 1
         while self.remove_last_after(position):
             cut += self.file_bytes
+        assert not self.bases or self.bases[-1] <= position, "what comes later went first"
         if self.holds(position):
             zeroed = self.zero_from(position)
             if zeroed:
@@ -302,9 +309,11 @@ class FileSequence:
         self._files[base] = create_file(
             self._disk, self._names, self.directory, file_name(base), self.file_bytes, reserve=self._reserve
         )
+        assert self.file(base).size_bytes == self.file_bytes
 
     def remove(self, base: int) -> None:
         """Removes one file, the first or the last."""
+        assert self.bases, "there is a file to remove"
         assert base in (self.bases[0], self.bases[-1])
         file = self._files.pop(base, None)
         if file is not None:
@@ -355,6 +364,7 @@ class FileSequence:
             if self._cuts == cuts:
                 self.flushed = max(self.flushed, end)
                 self._zeroed_base = -1 if has_zeroed else self._zeroed_base
+        assert self.flushed <= self.wrote, "only what was written is durable"
 
     async def flush_last_file(self) -> None:
         """Makes all of the last file durable, including what is past the end of the data, and the names."""

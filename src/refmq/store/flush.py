@@ -81,6 +81,7 @@ async def flush_log(parts: Parts) -> PhysicalOffset:
 async def flush_queue(parts: Parts, queue: ConsumeQueue) -> None:
     """Makes one queue durable as far as it is written now."""
     flushed = await queue.flush()
+    assert flushed <= queue.end
     key = (queue.topic, queue.queue_id)
     if parts.queues.get(key) is queue and queue.files.flushed == queue.files.wrote:  # not another one of this name
         parts.dirty_queues.discard(key)

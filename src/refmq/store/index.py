@@ -31,7 +31,9 @@ def index_file_name(created_ms: int) -> str:
     """
     named_ms = min(max(0, created_ms), NAMED_MS_MAX)
     created = datetime.fromtimestamp(named_ms // 1000, tz=UTC)
-    return f"{created:%Y%m%d%H%M%S}{named_ms % 1000:03d}"
+    name = f"{created:%Y%m%d%H%M%S}{named_ms % 1000:03d}"
+    assert len(name) == NAME_DIGITS
+    return name
 
 
 class Index:
@@ -89,6 +91,7 @@ class Index:
         return self.files[-1]
 
     def remove(self, file: IndexFile) -> None:
+        assert file in self.files, "each file is removed once"
         file.file.close()
         self._disk.remove(f"{INDEX_DIRECTORY}/{file.name}")
         self._names.changed(INDEX_DIRECTORY)
@@ -144,7 +147,7 @@ class Index:
                 return TimestampMs(file.header.end_ms)
         return TimestampMs(0)
 
-    def put(self, topic: str, keys: tuple[str, ...], physical_offset: int, store_ms: int) -> None:
+    def put_keys(self, topic: str, keys: tuple[str, ...], physical_offset: int, store_ms: int) -> None:
         """Indexes one message. Raises `DiskFull`; calling again with the same message resumes where it stopped."""
         assert physical_offset >= 0
         done = 0
@@ -162,6 +165,7 @@ class Index:
                     file.write_header()
                 file = self._file_for_next(store_ms)
             file.put_key(key_hash(topic, key), physical_offset, store_ms)
+        assert done <= len(keys), "a message that is tried again has the keys that it had"
         self._half_done = (physical_offset, len(keys))
         if file is not None:
             file.write_header()

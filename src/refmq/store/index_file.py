@@ -152,6 +152,7 @@ class IndexFile:
 
     def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets of the entries with this hash and time, newest first."""
+        assert 0 <= hashed <= INT32_MAX
         header = self.header
         number = self.slot(hashed % self.slots)
         while 0 < number < header.next_entry:

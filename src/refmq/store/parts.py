@@ -70,6 +70,7 @@ class Parts:
     def forget_queue(self, key: tuple[str, int]) -> None:
         """Removes a queue with its files. Its offsets start at 0 again."""
         queue = self.queues.pop(key)
+        assert (queue.topic, queue.queue_id) == key
         queue.remove()
         self.queue_offsets.pop(key, None)
         self.dirty_queues.discard(key)

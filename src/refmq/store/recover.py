@@ -175,6 +175,7 @@ def _believable(parts: Parts, durable: Durable | None) -> Durable | None:
 
 async def start_store(parts: Parts, plan: _Plan) -> None:
     """Marks the store as in use before anything is changed."""
+    assert parts.dispatched_to == 0, "nothing is served yet"
     disk = parts.disk
     for leftover in (CREATING, CHECKPOINT_TEMPORARY):
         if disk.exists(leftover):
@@ -292,6 +293,9 @@ async def truncate_queues(parts: Parts, plan: _Plan) -> None:
         # A start that died may have removed files without waiting for that to be durable: they must not come back.
         await parts.names.flush_below(QUEUE_DIRECTORY)
         await parts.names.flush_below(EXT_DIRECTORY)
+    assert plan.durable is None or plan.scan.valid_to >= plan.durable.log_to, (
+        "a checkpoint that is contradicted is gone"
+    )
     ends = plan.queue_ends if plan.durable is not None else _queue_ends(parts, plan)
     for key, end in ends.items():
         await truncate_queue(parts, parts.queues[key], end, plan)
@@ -302,6 +306,7 @@ async def truncate_queues(parts: Parts, plan: _Plan) -> None:
 async def truncate_queue(parts: Parts, queue: ConsumeQueue, end: int, plan: _Plan) -> None:
     """Ends one queue, zeroes the rest and flushes that: old units must not come back once new ones precede them."""
     cut = queue.end_at(end)
+    assert queue.end == end, "a queue ends where its last certain unit does"
     if cut or not plan.is_settled:  # a start that died may have zeroed everything and flushed nothing
         await queue.flush_files()
     if cut and parts.emit is not None:
@@ -332,6 +337,7 @@ async def truncate_log(parts: Parts, plan: _Plan) -> None:
     if parts.disk.is_directory(LOG_DIRECTORY):
         await parts.names.flush(LOG_DIRECTORY)
     log.files.flushed = log.files.wrote
+    assert log.readable == log.wrote == plan.scan.valid_to
     last_ms = plan.scan.last_store_ms
     if plan.durable is not None:
         last_ms = max(last_ms, plan.checkpoint.log_ms)
@@ -399,6 +405,7 @@ def _catch_up(parts: Parts, plan: _Plan) -> None:
         if parts.index is not None:
             begin = max(log.log_min, min(begin, plan.durable.index_to))
         parts.dispatched_ms = plan.checkpoint.queue_ms
+    assert log.log_min <= begin
     parts.dispatched_to = begin
     for key, queue in parts.queues.items():
         parts.queue_offsets[key] = queue.end

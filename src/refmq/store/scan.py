@@ -120,6 +120,7 @@ def scan_log(
         except CorruptRecord as damage:
             stopped_by = damage
             break
+        assert header.size_bytes >= RECORD_BYTES_MIN, "every record takes the scan further"
         records += 1
         last_store_ms = header.store_timestamp_ms
         position += header.size_bytes
@@ -144,6 +145,7 @@ class _Window:
             assert length <= left
             self._data = self._files.read(position, min(max(length, self._piece_bytes), left))
             self._position, index = position, 0
+        assert index + length <= len(self._data)
         return self._data, index
 
 
@@ -229,6 +231,7 @@ def find_next_record(
                 header = check_record(files.read(at, size), 0, at, at - base, page_bytes=page_bytes)
             except CorruptRecord:
                 continue  # the body of a message may hold anything, also what looks like a record
+            assert at > position, "what follows the damage comes after it"
             return at, TimestampMs(header.store_timestamp_ms)
     return None
 

@@ -76,6 +76,7 @@ class ReferenceStore:
         self._lacks_room: set[str] = set()
         """Which of `dispatch` and `maintain` found the disk full at their last attempt."""
         self._is_maintaining = False
+        self._is_stopping = False
         self._wants_checkpoint = False
 
     @property
@@ -90,6 +91,7 @@ class ReferenceStore:
     async def start(self, now_ms: TimestampMs) -> RecoveryReport:
         if self._parts is not None:
             raise UsageError("the store is started already")
+        assert self._lock is None
         lock = self._disk.lock(LOCK_FILE)
         parts = Parts.over(self._disk, self.config, self._emit, self._filters)
         try:
@@ -112,7 +114,7 @@ class ReferenceStore:
         parts = self.parts
         if self._is_maintaining:
             raise UsageError("the store is stopped while `maintain` is under way")
-        self._is_maintaining = True  # nothing is accepted from here on
+        self._is_maintaining = self._is_stopping = True  # nothing is accepted from here on
         try:
             if self._failure is not None:
                 raise self._failure
@@ -122,7 +124,7 @@ class ReferenceStore:
             assert self._lock is not None
             self._lock.release()
             self._parts = self._lock = None
-            self._is_maintaining = False
+            self._is_maintaining = self._is_stopping = False
 
     # --- write -------------------------------------------------------------------------------------------------------
 
@@ -137,6 +139,7 @@ class ReferenceStore:
             and self._failure is None
             and not self._lacks_room
             and not self._pressure.is_full
+            and not self._is_stopping
             and not self._parts.config.is_slave
         )
 
@@ -330,6 +333,8 @@ class ReferenceStore:
         return LogPiece(physical_offset, data) if data else None
 
     def append_log(self, piece: LogPiece) -> None:
+        if self._is_stopping:
+            raise UsageError("the store is stopping")
         if self._failure is not None:
             raise self._failure
         self.parts.log.append_raw(piece.physical_offset, piece.data)
@@ -363,6 +368,7 @@ class ReferenceStore:
         if parts.dispatched_to < parts.log.wrote:
             # Records that wait for dispatch have their queue offsets already; the topic continues after them.
             parts.queue_offsets.update(offsets)
+        assert not any(key[0] == topic for key in parts.queues)
         directory = f"{QUEUE_DIRECTORY}/{topic}"
         if keys and self._disk.is_directory(directory) and not self._disk.list(directory):
             self._disk.remove(directory)

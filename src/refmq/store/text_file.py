@@ -43,6 +43,7 @@ async def replace_text_file(disk: Disk, path: str, content: bytes) -> None:
 
 
 async def _write_under_name(disk: Disk, path: str, content: bytes) -> None:
+    assert path, "a file has a name"
     temporary = f"{path}.tmp"
     if disk.exists(temporary):
         disk.remove(temporary)  # left by a crash

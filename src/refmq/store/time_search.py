@@ -40,11 +40,13 @@ def _first_at_or_after(parts: Parts, queue: ConsumeQueue, timestamp_ms: int) -> 
         else:
             low = middle + 1
     assert queue.min_offset <= low
+    assert low <= max(queue.min_offset, queue.end)
     return low
 
 
 def _nearest(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, low: int) -> int:
     """4.9.8: the nearer of two neighbours, the earlier one if both are equally near; past the end, the last one."""
+    assert low >= queue.min_offset
     if low >= queue.end:
         return max(queue.min_offset, queue.end - 1)
     if low == queue.min_offset:

@@ -205,7 +205,7 @@ class TestCluster:
 
     async def _add_broker(self, name: str) -> None:
         if name in self._parts:
-            raise UsageError(f"There is a broker {name} already.")
+            raise UsageError(f"There is already a broker {name}.")
         self._parts[name] = _Part(test_config(name, self.namesrv, 0, self._config), new_disk(self.faults))
         await self._start_broker(name)
 
@@ -234,7 +234,7 @@ class TestCluster:
         part = self._parts[name]
         node, part.node = part.node, None
         if node is None:
-            raise UsageError(f"{name} is down already.")
+            raise UsageError(f"{name} is already down.")
         self.faults.thaw_flush()  # the old process must come to its end
         part.disk = await crash(node, lose_unflushed=lose_unflushed)
         self._diary.write(node.now_ms(), f"  {name} crashed{', unflushed data is lost' if lose_unflushed else ''}")

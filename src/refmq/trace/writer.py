@@ -88,7 +88,7 @@ class TraceWriter:
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"The trace directory {directory} cannot be made: {error.strerror}.") from error
+            raise UsageError(f"The trace directory {directory} cannot be created: {error.strerror}.") from error
         if not os.access(directory, os.W_OK | os.X_OK):
             raise UsageError(f"The trace directory {directory} cannot be written to.")
         self.directory = directory

@@ -42,7 +42,7 @@ class MapOf:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class BeanMember:
     name: str
     wire_name: str
     shape: Shape
@@ -52,7 +52,7 @@ class Member:
 @dataclass(frozen=True, slots=True)
 class Bean:
     type: type[DataclassInstance]
-    members: tuple[Member, ...]
+    members: tuple[BeanMember, ...]
 
 
 Shape: TypeAlias = "Scalar | EnumOf | ListOf | MapOf | Bean"
@@ -68,7 +68,7 @@ def bean_shape(body_type: type[DataclassInstance]) -> Bean:
         annotation = hints[field.name]
         shape, wire_name = _shape_of(Int32 if annotation is int and body_type in _MODEL_NAMES else annotation)
         members.append(
-            Member(
+            BeanMember(
                 name=field.name,
                 wire_name=wire_name or renamed.get(field.name) or camel_case(field.name),
                 shape=shape,

@@ -1,14 +1,12 @@
-"""Disks that become full or fail while clients send: the right answers, and nothing acknowledged is lost."""
+"""An engine on a disk that becomes full or fails: the right answers, and nothing acknowledged is lost."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from dataclasses import replace
 
 import pytest
 
-from refmq.errors import DiskError, DiskFailed, DiskFull, FlushFailed
+from refmq.errors import DiskError, DiskFailed
 from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
 from refmq.net.engine import reference_engine
@@ -92,44 +90,5 @@ def test_a_flush_that_fails_acknowledges_nothing_and_ends_the_broker() -> None:
         async with serving_broker(FREE_PORT, store, disk) as (_, address), asking() as client:
             bodies = [record.body for record in await read_queue(client, address, "T")]
             assert bodies[0] == b"kept" and b"refused" not in bodies
-
-    run(story())
-
-
-def test_a_table_that_cannot_be_flushed_ends_the_broker() -> None:
-    """Otherwise it would go on and refuse whatever needs a new topic, group or offset, for ever."""
-
-    async def story() -> None:
-        disk = memory_disk()
-        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
-        host, port = await node.start("127.0.0.1")
-        async with asking() as client:
-            disk.inject(Fault.FLUSH_FAILS)
-            answer = await client.invoke(f"{host}:{port}", send_request("new", b"lost"), TIMEOUT_S)
-            assert answer.code != ResponseCode.SUCCESS
-            assert isinstance(await node.failure, FlushFailed)
-        with contextlib.suppress(DiskError):
-            await node.stop(1)
-        async with serving_broker(FREE_PORT, STORE, disk.after_process_crash()) as (_, address), asking() as client:
-            assert (await client.invoke(address, send_request("new", b"kept"), TIMEOUT_S)).code == ResponseCode.SUCCESS
-
-    run(story())
-
-
-def test_a_stop_writes_every_table_that_can_be_written() -> None:
-    async def story() -> None:
-        disk = memory_disk()
-        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
-        host, port = await node.start("127.0.0.1")
-        async with asking() as client:
-            sent = send_request("T", b"late", properties={"DELAY": "1"})
-            assert (await client.invoke(f"{host}:{port}", sent, TIMEOUT_S)).code == ResponseCode.SUCCESS
-            while not node.broker.delay.cursors[1]:
-                await asyncio.sleep(0.01)
-        disk.inject(Fault.DISK_FULL)  # strikes the first table, that of the offsets
-        with pytest.raises(DiskFull):
-            await node.stop(1)
-        assert not disk.exists("config/consumerOffset.json")
-        assert disk.exists("config/delayOffset.json")
 
     run(story())

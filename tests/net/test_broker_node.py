@@ -1,0 +1,59 @@
+"""A broker on its loop: its tables, its timers, its start and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import replace
+
+import pytest
+
+from refmq.errors import DiskError, DiskFull, FlushFailed
+from refmq.net.broker_node import BrokerNode
+from refmq.net.engine import reference_engine
+from refmq.protocol.codes import ResponseCode
+from refmq.sim.disk import Fault
+from tests.net.broker_requests import TIMEOUT_S, send_request
+from tests.net.broker_support import FREE_PORT, SMALL_STORE, memory_disk, serving_broker
+from tests.net.support import asking, run
+
+STORE = replace(SMALL_STORE, log_file_bytes=64 << 10, queue_file_bytes=2_000, index_slots=100, index_entries=400)
+
+
+def test_a_table_that_cannot_be_flushed_ends_the_broker() -> None:
+    """Otherwise it would go on and refuse whatever needs a new topic, group or offset, for ever."""
+
+    async def story() -> None:
+        disk = memory_disk()
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
+        host, port = await node.start("127.0.0.1")
+        async with asking() as client:
+            disk.inject(Fault.FLUSH_FAILS)
+            answer = await client.invoke(f"{host}:{port}", send_request("new", b"lost"), TIMEOUT_S)
+            assert answer.code != ResponseCode.SUCCESS
+            assert isinstance(await node.failure, FlushFailed)
+        with contextlib.suppress(DiskError):
+            await node.stop(1)
+        async with serving_broker(FREE_PORT, STORE, disk.after_process_crash()) as (_, address), asking() as client:
+            assert (await client.invoke(address, send_request("new", b"kept"), TIMEOUT_S)).code == ResponseCode.SUCCESS
+
+    run(story())
+
+
+def test_a_stop_writes_every_table_that_can_be_written() -> None:
+    async def story() -> None:
+        disk = memory_disk()
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
+        host, port = await node.start("127.0.0.1")
+        async with asking() as client:
+            sent = send_request("T", b"late", properties={"DELAY": "1"})
+            assert (await client.invoke(f"{host}:{port}", sent, TIMEOUT_S)).code == ResponseCode.SUCCESS
+            while not node.broker.delay.cursors[1]:
+                await asyncio.sleep(0.01)
+        disk.inject(Fault.DISK_FULL)  # strikes the first table, that of the offsets
+        with pytest.raises(DiskFull):
+            await node.stop(1)
+        assert not disk.exists("config/consumerOffset.json")
+        assert disk.exists("config/delayOffset.json")
+
+    run(story())

@@ -1,0 +1,77 @@
+"""Noted events reach the recorder as they were, in their order, and at the time at which they happened."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+import refmq_fast
+from refmq.model.step import EventFields
+from refmq.net.note_recorder import NoteRecorder
+from refmq.trace.memory import MemoryRecorder
+from refmq.trace.reader import read_file, trace_files
+from refmq.trace.writer import TraceWriter
+
+pytestmark = [
+    pytest.mark.extension,
+    pytest.mark.skipif(not refmq_fast.AVAILABLE, reason=f"extension is off: {refmq_fast.REASON}"),
+]
+
+NOTES_MAX = 65_536
+
+
+def event(number: int) -> EventFields:
+    return ("AckPut", f"actor{number % 3}", "Größe", number % 5, number, -number, 1 << 62, number)
+
+
+def test_events_are_handed_on_as_they_were() -> None:
+    memory = MemoryRecorder("node", time.time_ns)
+
+    async def story() -> None:
+        recorder = NoteRecorder(memory, 1)
+        for number in range(1000):
+            recorder.record(event(number))
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+        recorder.close()
+
+    asyncio.run(story())
+    assert [tuple(each.event) for each in memory.events] == [event(number) for number in range(1000)]
+
+
+def test_a_timer_hands_them_on_while_nobody_asks() -> None:
+    memory = MemoryRecorder("node", time.time_ns)
+
+    async def story() -> None:
+        recorder = NoteRecorder(memory, 1)
+        recorder.record(event(1))
+        while not memory.events:
+            await asyncio.sleep(0.01)
+        recorder.close()
+
+    asyncio.run(asyncio.wait_for(story(), 30))
+
+
+def test_a_trace_has_the_times_and_says_what_is_missing(tmp_path: Path) -> None:
+    before_ns = time.time_ns()
+
+    async def story() -> int:
+        with TraceWriter(tmp_path, "node", buffer_events_max=2 * NOTES_MAX) as trace:
+            recorder = NoteRecorder(trace, 1)
+            recorder.record(event(7))
+            noted_ns = time.time_ns()
+            for number in range(NOTES_MAX + 5):  # six more than there is room for
+                recorder.notes.note(event(number))
+            time.sleep(0.01)
+            recorder.close()
+            assert trace.dropped_count == 6
+        return noted_ns
+
+    noted_ns = asyncio.run(story())
+    (path,) = trace_files(tmp_path)
+    first = read_file(path).events[0]
+    assert tuple(first.event) == event(7)
+    assert before_ns <= first.at_ns <= noted_ns
