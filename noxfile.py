@@ -158,26 +158,35 @@ def sanitize(session: nox.Session) -> None:
     threads = build_c(session, "tsan", "-DREFMQ_TSAN=ON", "-DREFMQ_C_TESTS=ON")
     session.run("ctest", "--test-dir", str(threads), "--output-on-failure", "--label-regex", "threads")
 
+    suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "tests/net/test_posix_disk.py"]
+    suites += ["conformance/store/test_differential.py"]
+    fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
+    # Python keeps memory until it exits, which is not a leak of ours; ctest above looks for ours.
+    options = {"ASAN_OPTIONS": "detect_leaks=0"}
+    run_sanitized(session, folder, "libasan.so", options, *suites, *fewer, "--numprocesses=auto", "--dist=worksteal")
+    options = {"TSAN_OPTIONS": f"suppressions={ROOT / 'tests/refmq_fast/tsan.supp'}"}
+    run_sanitized(session, threads, "libtsan.so", options, "tests/net/test_thread_engine.py", "-x")
+
+
+def run_sanitized(session: nox.Session, folder: Path, runtime: str, options: dict[str, str], *arguments: str) -> None:
+    """Runs pytest with the extension that was built in a folder, and the run-time library of its sanitizer."""
+    compiler = find_compiler()
+    assert compiler is not None, "there is something that was built"
+    found = str(session.run(compiler, f"-print-file-name={runtime}", silent=True, external=True)).strip()
+    if not Path(found).is_absolute():
+        session.warn(f"This compiler has no {runtime}: the extension was checked from C only, not from Python.")
+        return
     site = folder / "site"
     shutil.rmtree(site, ignore_errors=True)
     shutil.copytree(ROOT / "src", site, ignore=shutil.ignore_patterns("*.c", "*.h", "*.so", "__pycache__"))
     session.run("cmake", "--install", str(folder), "--prefix", str(site), silent=True)
-    runtime = str(session.run(compiler, "-print-file-name=libasan.so", silent=True, external=True)).strip()
-    if not Path(runtime).is_absolute():
-        session.warn("This compiler is not gcc: the extension was checked from C only, not from Python.")
-        return
     environment = {
         "PYTHONPATH": str(site),
-        "LD_PRELOAD": runtime,  # the interpreter is not built with it, so it has to be loaded first
-        # Python keeps memory until it exits, which is not a leak of ours; ctest above looks for ours.
-        "ASAN_OPTIONS": "detect_leaks=0",
+        "LD_PRELOAD": found,  # the interpreter is not built with it, so it has to be loaded first
         "REFMQ_REQUIRE_EXTENSION": "1",
+        **options,
     }
-    suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "tests/net/test_posix_disk.py"]
-    suites += ["conformance/store/test_differential.py"]
-    fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
-    spread = ["--numprocesses=auto", "--dist=worksteal"]
-    tests = [*suites, *fewer, *spread, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
+    tests = [*arguments, "-p", "no:cacheprovider", "--hypothesis-profile=ci", "-q"]
     session.run("python", "-m", "pytest", *tests, env=environment)
 
 
