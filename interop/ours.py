@@ -120,9 +120,11 @@ class OurBroker:
         port: int | None = None,
         change: tuple[str, str, str] | None = None,
         engine: str | None = None,
+        trace: Path | None = None,
     ) -> None:
         """With a ``change`` the broker has a mistake: in a module, a text is replaced by another."""
         self.engine = engine or chosen_engine
+        self.trace = trace
         self.folder = folder
         self.name = name
         self.change = change
@@ -149,7 +151,9 @@ class OurBroker:
         conf = self.folder / "broker.conf"
         if not conf.exists():  # what was changed over the wire stands in it
             write_properties(conf, self.settings)
-        arguments = ("broker", "-c", str(conf), "--listen", "127.0.0.1", "--engine", self.engine)
+        arguments = ["broker", "-c", str(conf), "--listen", "127.0.0.1", "--engine", self.engine]
+        if self.trace is not None:
+            arguments += ["--trace", str(self.trace)]
         command, environment = refmq(*arguments) if self.change is None else mistaken(self.change, *arguments)
         log = self.folder / "broker.out"
         log.unlink(missing_ok=True)

@@ -25,7 +25,7 @@
 
 #define CONNECTIONS_MAX 1024
 #define WINDOW_MAX 4096
-#define FRAMES_MAX 4096
+#define FRAMES_MAX 65536
 #define IN_BYTES (8u << 20)
 #define BUCKETS 4096 /* of times: 1 us each up to 1024, then coarser */
 

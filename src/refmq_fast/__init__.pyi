@@ -97,6 +97,11 @@ class TracePage:
         """Packs one event. False, and nothing has changed, without room, with a string that is not in the table, or
         with a number that does not fit its field."""
 
+    def pack_notes(self, notes: bytes, start: int, numbers: Buffer, /) -> int:
+        """Packs the events that ``Notes`` gave, from an offset on, as far as there is room and they can be packed: how
+        many. ``numbers`` has the number of each text in the table, as unsigned 32-bit integers; the largest stands for
+        a text that is not there."""
+
     def put(self, records: bytes, sequence: int, /) -> None:
         """Adds finished records; the next event has this sequence number. ``ValueError`` without room."""
 

@@ -55,6 +55,29 @@ def test_a_timer_hands_them_on_while_nobody_asks() -> None:
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
+def test_a_trace_has_every_event_whatever_is_new_or_does_not_fit(tmp_path: Path) -> None:
+    """New texts all along, more than a page, and numbers that no record has room for: those alone are missing."""
+    events = [event(number) for number in range(5000)]
+    for number in range(0, 5000, 37):
+        events[number] = (f"Action{number}", f"actor{number}", f"subject{number}", 1, number, 0, 0, 0)
+    too_large = dict.fromkeys(range(50, 5000, 501))
+    given = [("AckPut", "", "T", 1 << 40, 0, 0, 0, -1) if n in too_large else one for n, one in enumerate(events)]
+
+    async def story() -> None:
+        with TraceWriter(tmp_path, "node") as trace:
+            recorder = NoteRecorder(trace, 1)
+            for number, one in enumerate(given):
+                recorder.record(one)
+                if number % 700 == 0:
+                    recorder.hand_on()
+            recorder.close()
+            assert trace.dropped_count == len(too_large)
+
+    asyncio.run(story())
+    found = [tuple(each.event) for path in trace_files(tmp_path) for each in read_file(path).events]
+    assert found == [one for n, one in enumerate(events) if n not in too_large]
+
+
 def test_a_trace_has_the_times_and_says_what_is_missing(tmp_path: Path) -> None:
     before_ns = time.time_ns()
 

@@ -4,19 +4,15 @@ under the lock of the store, and handed to the node's recorder from time to time
 from __future__ import annotations
 
 import asyncio
-import struct
 from typing import Final
 
 import refmq_fast
 from refmq.model.step import EventFields
 from refmq.trace.record import Outcome, Recorder
-from refmq.trace.writer import TraceWriter
+from refmq.trace.writer import NOTE, TraceWriter
 
 HAND_ON_PERIOD_S: Final = 0.05
 """How long an event stays noted at most while the loop is not busy."""
-
-NOTE: Final = struct.Struct("=6q3I4x")
-"""`rmq_note` in shell/notes.h: when, queue, a, b, c, d; the numbers of action, actor and subject; padding."""
 
 
 class NoteRecorder:
@@ -41,15 +37,15 @@ class NoteRecorder:
         """Gives everything that is noted to the trace."""
         names, events, dropped = self.notes.take()
         self._names += names
-        known, recorder = self._names, self._recorder
-        for at_ns, queue_id, a, b, c, d, action, actor, subject in NOTE.iter_unpack(events):
-            event = (known[action], known[actor], known[subject], queue_id, a, b, c, d)
-            if isinstance(recorder, TraceWriter):
-                recorder.record_at(event, at_ns)
-            else:
-                recorder.record(event)
-        if dropped and isinstance(recorder, TraceWriter):
-            recorder.drop(dropped)
+        recorder = self._recorder
+        if isinstance(recorder, TraceWriter):
+            recorder.record_noted(events, self._names)
+            if dropped:
+                recorder.drop(dropped)
+            return
+        known = self._names
+        for _, queue_id, a, b, c, d, action, actor, subject in NOTE.iter_unpack(events):
+            recorder.record((known[action], known[actor], known[subject], queue_id, a, b, c, d))
 
     def close(self) -> None:
         self._timer.cancel()

@@ -18,14 +18,17 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import struct
 import threading
 import time
+from array import array
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
+import refmq_fast
 from refmq.errors import UsageError
 from refmq.model.step import EventFields
 from refmq.trace.files import Opener, TraceFiles
@@ -46,6 +49,12 @@ RETRY_S: Final = 5.0
 SAY_INTERVAL_S: Final = 10.0
 """The shortest time between two log lines about dropped events."""
 CLOSE_TIMEOUT_S: Final = 10.0
+
+NOTE: Final = struct.Struct("=6q3I4x")
+"""An event that C has noted, `rmq_note` in shell/notes.h: when, queue, a, b, c, d; the numbers of action, actor and
+subject; padding."""
+UNKNOWN: Final = 0xFFFF_FFFF
+"""The number of a noted text that is not in the table of strings."""
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +113,8 @@ class TraceWriter:
         self._missing_now = 0
         """Dropped events that no page reports as missing yet."""
         self._dropped_count = 0
+        self._noted_table: dict[str, int] | None = None
+        self._noted_numbers = array("I")
         self._undefined = b""
         """The records of strings that have numbers and stand in no page yet."""
         self._opens_table = False
@@ -136,10 +147,35 @@ class TraceWriter:
         if not self._pack(event, at_ns, outcome, operation):
             self._record_slowly(event, at_ns, outcome, operation)
 
-    def record_at(self, event: EventFields, at_ns: int) -> None:
-        """Takes an event that happened a while ago."""
+    def record_noted(self, notes: bytes, names: Sequence[str]) -> None:
+        """Takes events that C has noted a while ago, as `NOTE` lays them out. `names` has the texts that they number,
+        and only ever grows."""
+        start = 0
+        while start < len(notes):
+            page = self._page.page
+            if not self._missing_now and isinstance(page, refmq_fast.TracePage):
+                start += page.pack_notes(notes, start, self._numbers_of(names)) * NOTE.size
+            if start < len(notes):  # something new, or no room
+                self._record_note(notes, start, names)
+                start += NOTE.size
+
+    def _record_note(self, notes: bytes, start: int, names: Sequence[str]) -> None:
+        at_ns, queue_id, a, b, c, d, action, actor, subject = NOTE.unpack_from(notes, start)
+        event = (names[action], names[actor], names[subject], queue_id, a, b, c, d)
         if not self._pack(event, at_ns, Outcome.STEP, 0):
             self._record_slowly(event, at_ns, Outcome.STEP, 0)
+        if self._noted_table is self._encoder.strings:
+            for number in (action, actor, subject):
+                self._noted_numbers[number] = self._noted_table.get(names[number], UNKNOWN)
+
+    def _numbers_of(self, names: Sequence[str]) -> array[int]:
+        """The numbers of noted texts in the table of strings, as far as they are in it."""
+        table = self._encoder.strings
+        if self._noted_table is not table:
+            self._noted_table, self._noted_numbers = table, array("I")
+        known = len(self._noted_numbers)
+        self._noted_numbers.extend(table.get(name, UNKNOWN) for name in names[known:])
+        return self._noted_numbers
 
     def drop(self, count: int) -> None:
         """Events that nobody could keep are missing here."""

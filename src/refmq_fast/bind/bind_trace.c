@@ -6,9 +6,11 @@
  */
 #include "bind.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "../core/trace.h"
+#include "../shell/notes.h"
 
 #define EVENT_FIELDS 8
 #define SIZE_RECORDS_MAX (1 << 20) /* 64 MiB; the writer of traces takes pages of a few thousand records */
@@ -142,6 +144,71 @@ static PyObject *page_pack(PyObject *self, PyObject *const *arguments, Py_ssize_
     return outcome == FAILED ? NULL : PyBool_FromLong(outcome == DONE);
 }
 
+#define UNKNOWN_TEXT UINT32_MAX
+
+/* The record of a noted event; false if a text has no number here, or a number does not fit. */
+static bool event_of(const rmq_note *note, const uint32_t *numbers, size_t count, rmq_trace_event *event)
+{
+    if (note->action >= count || note->actor >= count || note->subject >= count || note->d < 0 ||
+        note->d > UINT32_MAX || note->queue_id < INT32_MIN || note->queue_id > INT32_MAX ||
+        numbers[note->action] > UINT16_MAX || numbers[note->actor] == UNKNOWN_TEXT ||
+        numbers[note->subject] == UNKNOWN_TEXT) {
+        return false;
+    }
+    event->outcome = 0;
+    event->action = (uint16_t)numbers[note->action];
+    event->at_ns = note->at_ns;
+    event->a = note->a;
+    event->b = note->b;
+    event->c = note->c;
+    event->d = (uint32_t)note->d;
+    event->actor = numbers[note->actor];
+    event->subject = numbers[note->subject];
+    event->queue_id = (int32_t)note->queue_id;
+    event->operation = 0;
+    return true;
+}
+
+PyDoc_STRVAR(pack_notes_doc, "pack_notes(notes, start, numbers, /)\n--\n\n"
+                             "Packs the events that refmq_fast.Notes gave, from an offset on, as far as there is room and\n"
+                             "they can be packed: how many. `numbers` has the number of each text in the table, as\n"
+                             "unsigned 32-bit integers; the largest stands for a text that is not there.");
+
+static PyObject *page_pack_notes(PyObject *self, PyObject *arguments)
+{
+    Page *page = (Page *)self;
+    Py_buffer notes, numbers;
+    Py_ssize_t start;
+    size_t packed = 0;
+
+    if (!PyArg_ParseTuple(arguments, "y*ny*:pack_notes", &notes, &start, &numbers)) {
+        return NULL;
+    }
+    if (start < 0 || start > notes.len || (notes.len - start) % (Py_ssize_t)sizeof(rmq_note) != 0) {
+        PyErr_SetString(PyExc_ValueError, "these are no whole notes");
+    }
+    Py_BEGIN_CRITICAL_SECTION(self);
+    while (!PyErr_Occurred() && start < notes.len && page->size - page->end >= RMQ_TRACE_RECORD_BYTES) {
+        rmq_trace_event event;
+        rmq_note note;
+
+        memcpy(&note, (const char *)notes.buf + start, sizeof note);
+        if (!event_of(&note, numbers.buf, (size_t)numbers.len / sizeof(uint32_t), &event)) {
+            break;
+        }
+        event.sequence = (uint32_t)(page->sequence & UINT32_MAX);
+        rmq_trace_pack_event(&event, page->records + page->end);
+        page->end += RMQ_TRACE_RECORD_BYTES;
+        page->sequence += 1;
+        packed += 1;
+        start += (Py_ssize_t)sizeof note;
+    }
+    Py_END_CRITICAL_SECTION();
+    PyBuffer_Release(&numbers);
+    PyBuffer_Release(&notes);
+    return PyErr_Occurred() ? NULL : PyLong_FromSize_t(packed);
+}
+
 PyDoc_STRVAR(put_doc, "put(records, sequence, /)\n--\n\n"
                       "Adds finished records; the next event has this sequence number. ValueError without room.");
 
@@ -269,6 +336,7 @@ static void page_dealloc(PyObject *self)
 
 static PyMethodDef page_methods[] = {
     {"pack", (PyCFunction)(void (*)(void))page_pack, METH_FASTCALL, pack_doc},
+    {"pack_notes", page_pack_notes, METH_VARARGS, pack_notes_doc},
     {"put", page_put, METH_VARARGS, put_doc},
     {"read", page_read, METH_O, read_doc},
     {NULL, NULL, 0, NULL},
