@@ -74,7 +74,7 @@ def test_the_sizes_are_those_of_the_files(tmp_path: Path) -> None:
     (index, *_) = files.indexes
     assert (config.index_slots, config.index_entries) == (index.slots, index.entries)
     odd = replace(files, indexes=(replace(index, slots=0, entries=0),))
-    with pytest.raises(RefmqError, match="the index files have a size that no number of slots and entries fits"):
+    with pytest.raises(RefmqError, match="the size of the index files fits no number of slots and entries"):
         config_of(odd, cut_damage=False)
     assert config_of(replace(files, indexes=()), cut_damage=False).index_slots == StoreConfig().index_slots
     disk.close()
