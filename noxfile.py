@@ -287,6 +287,8 @@ def bench(session: nox.Session) -> None:
         return
     results = ("--json", str(BUILD / "bench-broker.json"), "--plot", str(BUILD / "bench-broker.png"))
     session.run("python", "-m", "bench.broker", *results)
+    results = ("--json", str(BUILD / "bench-engine.json"), "--plot", str(BUILD / "bench-engine.png"))
+    session.run("python", "-m", "bench.engine", *results)
     results = ("--json", str(BUILD / "bench-client.json"), "--plot", str(BUILD / "bench-client.png"))
     session.run("python", "-m", "bench.client", "--others", other_clients(session), *results)
 

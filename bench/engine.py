@@ -13,17 +13,18 @@ import argparse
 import importlib
 import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from bench.broker import LARGE_LOG, ORDINARY_JVM
-from bench.native_load import Answered, echo, load, resident_bytes
+from bench.native_load import Answered, Arrived, arrive, echo, load, resident_bytes
 from interop.ours import OurBroker, OurNameserver, ask
 from interop.rocketmq import Broker, Nameserver
 from refmq.errors import RefmqError
@@ -120,6 +121,22 @@ def pull_frames(topic: str, ends: dict[int, int]) -> bytes:
     )
 
 
+def arriving_frames(topic: str) -> bytes:
+    """Sends that carry the time, and long pulls with a hole for their offset, as `arrive.c` wants them."""
+    sends = [send_frame(topic, queue, b"refmq-at".ljust(128, b"m")) for queue in range(QUEUES)]
+
+    def pull(queue: int) -> bytes:
+        header = PullMessageRequest(
+            consumer_group="bench", topic=topic, queue_id=queue, queue_offset=0, max_msg_nums=PULL,
+            sys_flag=PullSysFlag.SUBSCRIPTION | PullSysFlag.SUSPEND, suspend_timeout_millis=15_000, subscription="*",
+            expression_type="TAG",
+        )  # fmt: skip
+        fields = encode_header(header) | {"queueOffset": "@@"}
+        return encode(replace(request(RequestCode.PULL_MESSAGE, fields), opaque=QUEUES + queue))
+
+    return b"".join([*sends, *map(pull, range(QUEUES))])
+
+
 def sent_answer() -> bytes:
     """About what a broker answers to a send."""
     header = SendMessageResponse(msg_id="7F00000100002A9F0000000000123456", queue_id=1, queue_offset=123456)
@@ -146,6 +163,7 @@ class Rounds:
         self.pull = Case(f"pull of {PULL} x 128 bytes", PULL)
         self.single = Case("send of 128 bytes, one in flight")
         self.paced = Case(f"send of 128 bytes at {RATE:.0f} a second")
+        self.arrived: dict[str, list[Arrived]] = {}
         self.cases = [self.small, self.large, self.batch, self.pull, self.single, self.paced]
 
     def measure(self, side: Side) -> None:
@@ -162,6 +180,11 @@ class Rounds:
         if not is_broker or side.name == TRACED:
             return
         self._run(self.paced, side, small, connections=8, window=64, rate=RATE)
+        self._topics += 1
+        waited_for = f"Bench{self._topics}"
+        create(address, waited_for)
+        arrived = arrive(side.port, arriving_frames(waited_for), queues=QUEUES, seconds=self._seconds, rate=RATE)
+        self.arrived.setdefault(side.name, []).append(arrived)
         self._run(self.batch, side, batch_frames(topic, 128), connections=2, window=8)
         self._topics += 1
         topic = f"Bench{self._topics}"
@@ -169,6 +192,13 @@ class Rounds:
         load(side.port, side.pid, send_frames(topic, 128), connections=4, window=16, seconds=1.0)
         ask(address, request(RequestCode.PULL_MESSAGE, {}))  # whatever it says, the group is made by the next
         self._run(self.pull, side, pull_frames(topic, ends_of(address, topic)), connections=2, window=4)
+
+    def arrival_ratio(self) -> float | None:
+        """Of the p99 of the way to a consumer."""
+        if REAL not in self.arrived:
+            return None
+        pairs = zip(self.arrived[FAST], self.arrived[REAL], strict=True)
+        return statistics.median(ours.p99_us / theirs.p99_us for ours, theirs in pairs)
 
     def _run(self, case: Case, side: Side, frames: bytes, *, connections: int, window: int, rate: float = 0) -> None:
         answered = load(
@@ -246,6 +276,32 @@ def start_and_rest(folder: Path) -> tuple[float, int]:
             return ready_s, resident_bytes(broker.pid)
 
 
+def busy_python(folder: Path, seconds: float, rounds: int) -> float:
+    """The p99 of sends while Python computes, to what it is when Python rests: the median of some rounds."""
+    command = [sys.executable, "-m", "bench.busy_broker", str(folder / "busy")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdin is not None
+        assert broker.stdout is not None
+        port = int(broker.stdout.readline())
+        create(f"127.0.0.1:{port}", "Busy")
+        frames = send_frames("Busy", 128)
+
+        def p99_us() -> int:
+            return load(port, broker.pid, frames, connections=8, window=64, seconds=seconds, rate=RATE).p99_us
+
+        p99_us()  # makes the files
+        found = []
+        for _ in range(rounds):
+            calm = p99_us()
+            broker.stdin.write(f"{seconds + 1}\n")
+            broker.stdin.flush()
+            time.sleep(0.5)
+            found.append(p99_us() / calm)
+            time.sleep(1.0)
+        broker.stdin.close()
+    return statistics.median(found)
+
+
 # --- the result ------------------------------------------------------------------------------------------------------
 
 
@@ -269,7 +325,8 @@ def figures(rounds: Rounds) -> dict[str, tuple[float | None, str]]:
         "batch of 16, cpu / 4.9.7": (rounds.batch.ratio(cpu, REAL), "<= 0.1"),
         "pull of 32, cpu / 4.9.7": (rounds.pull.ratio(cpu, REAL), "<= 0.167"),
         "one in flight, p50 / echo": (rounds.single.ratio(lambda one: one.p50_us, ECHO), "<= 1.3"),
-        "at a fixed rate, p99 / 4.9.7": (rounds.paced.ratio(lambda one: one.p99_us, REAL), "<= 0.3"),
+        "to a waiting consumer, p99 / 4.9.7": (rounds.arrival_ratio(), "<= 0.3"),
+        "send at a fixed rate, p99 / 4.9.7": (rounds.paced.ratio(lambda one: one.p99_us, REAL), ""),
     }
 
 
@@ -323,6 +380,7 @@ def main() -> int:
         many, memory = many_queues(folder, options.queues, options.seconds)
         found[f"{options.queues} queues, rate / 8 queues"] = many / few, ">= 0.95"
         found[f"{options.queues} queues, resident MB"] = memory / 1e6, "<= 150"
+        found["p99 while Python is busy / calm"] = busy_python(folder, options.seconds, options.rounds), "<= 2"
         ready_s, idle = start_and_rest(folder)
         found["ready after, s"] = ready_s, "<= 1"
         found["idle, resident MB"] = idle / 1e6, "<= 60"
@@ -334,6 +392,9 @@ def main() -> int:
                 statistics.median(times) for times in zip(*((o.p50_us, o.p99_us) for o in answered), strict=True)
             )
             print(f"{case.what:42} {side_name:16} {per_s:>10.0f}/s {cpu_us:>8.2f} us  p50 {p50:>6.0f}  p99 {p99:>6.0f}")
+    for side_name, messages in rounds.arrived.items():
+        p50, p99 = (statistics.median(times) for times in zip(*((o.p50_us, o.p99_us) for o in messages), strict=True))
+        print(f"{'to a waiting consumer':42} {side_name:16} {'':>12} {'':>11}  p50 {p50:>6.0f}  p99 {p99:>6.0f}")
     for figure_name, (value, wanted) in found.items():
         print(f"{figure_name:44} {'-' if value is None else format(value, '.3g'):>8}   {wanted}")
     if options.json is not None:

@@ -1,4 +1,4 @@
-"""The load generator and the echo of `bench/native`, built when they are first wanted.
+"""The load generators and the echo of `bench/native`, built when they are first wanted.
 
 They are in C because a generator in Python costs more than a broker in C: what would be measured is the generator.
 """
@@ -84,6 +84,28 @@ def load(
         raise RefmqError(done.stderr.decode(errors="replace").strip())
     answers, wall_s, _, cpu_s, *times = done.stdout.split()
     return Answered(int(answers), float(wall_s), float(cpu_s), after - before, *map(int, times))
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """How long messages were under way to a consumer that waits for them."""
+
+    messages: int
+    wall_s: float
+    p50_us: int
+    p99_us: int
+    p999_us: int
+    max_us: int
+
+
+def arrive(port: int, frames: bytes, *, queues: int, seconds: float, rate: float) -> Arrived:
+    """Sends at a rate and pulls what was sent; `arrive.c` says what the frames are."""
+    command = [str(program("arrive")), "127.0.0.1", *map(str, (port, queues, seconds, rate))]
+    done = subprocess.run(command, input=frames, capture_output=True, check=False, timeout=seconds + SLACK_S)
+    if done.returncode:
+        raise RefmqError(done.stderr.decode(errors="replace").strip())
+    messages, wall_s, *times = done.stdout.split()
+    return Arrived(int(messages), float(wall_s), *map(int, times))
 
 
 @contextmanager

@@ -296,7 +296,12 @@ int main(int argc, char **argv)
                 push(&wires[i], epoll);
             }
         }
-        ready = epoll_wait(epoll, events, 64, unlimited ? 100 : 0);
+        {
+            const int64_t rest_ns = unlimited ? 100000000 : due > now ? due - now : 1000000; /* late: nobody has room */
+            const struct timespec rest = {rest_ns / 1000000000, rest_ns % 1000000000};
+
+            ready = epoll_pwait2(epoll, events, 64, &rest, NULL);
+        }
         for (int i = 0; i < ready; i++) {
             wire *one = events[i].data.ptr;
 

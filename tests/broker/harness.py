@@ -108,6 +108,10 @@ class FakeEngine:
     def uptime_ms(self) -> int:
         return self._harness.now - START_MS
 
+    @property
+    def recorder(self) -> None:
+        return None
+
     def run(self, control: ControlPlane, snapshot: Snapshot, offsets: OffsetTable) -> None:
         def hand_over(given: HandOver) -> Answer | Awaitable[Answer]:
             return control.serve(self._harness.peer(given.frame.connection), given.frame, given.need)
