@@ -2,12 +2,33 @@
 #ifndef RMQ_CORE_BYTES_H
 #define RMQ_CORE_BYTES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The little-endian 32-bit number in the four bytes at `from`. Compilers turn this into one load. */
 static inline uint32_t rmq_load_le32(const uint8_t *from)
 {
     return (uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
+}
+
+static inline uint64_t rmq_load_le64(const uint8_t *from)
+{
+    return (uint64_t)rmq_load_le32(from) | (uint64_t)rmq_load_le32(from + 4) << 32;
+}
+
+/* The number of zero bits below the lowest one that is set; there is one. */
+static inline size_t rmq_first_bit(uint64_t word)
+{
+#if defined(__GNUC__)
+    return (size_t)__builtin_ctzll(word);
+#else
+    size_t count = 0;
+
+    for (; (word & 1) == 0; word >>= 1) {
+        count += 1;
+    }
+    return count;
+#endif
 }
 
 /* Writes a number, little-endian, to the two, four or eight bytes at `to`. Compilers turn each into one store. */

@@ -1,29 +1,107 @@
-/* See json_text.h. Both directions copy runs of ordinary characters and stop where a table says that one is special. */
+/* See json_text.h. Both directions pass over plain characters in pieces, and look at the others one by one. */
 #include "json_text.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "bytes.h"
+
 /* What a byte means while a string is read or written. */
 enum { PLAIN = 0, QUOTE, BACKSLASH, CONTROL, DELETE, WIDE };
 
-static uint8_t meaning(uint8_t byte)
+/* Of the bytes below 80; the others are WIDE. */
+static const uint8_t MEANINGS[128] = {
+#define P PLAIN
+#define Q QUOTE
+#define B BACKSLASH
+#define C CONTROL
+#define D DELETE
+    C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C, C,
+    P, P, Q, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P,
+    P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, B, P, P, P,
+    P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, P, D,
+#undef P
+#undef Q
+#undef B
+#undef C
+#undef D
+};
+
+static inline uint8_t meaning(uint8_t byte)
 {
-    if (byte >= 0x80u) {
-        return WIDE;
+    return byte < sizeof MEANINGS ? MEANINGS[byte] : (uint8_t)WIDE;
+}
+
+/* --- runs of plain characters -------------------------------------------------------------------------------------- */
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* A bit in the highest place of each byte of `word` that is below `bound`, which is at most 80. Bytes above the first such
+ * byte may have one as well, because subtraction borrows; the first is exact. */
+static inline uint64_t below(uint64_t word, uint8_t bound)
+{
+    return (word - EACH(bound)) & ~word & EACH(0x80u);
+}
+
+/* A bit likewise for each byte that is neither PLAIN nor DELETE. */
+static inline uint64_t special_of(uint64_t word)
+{
+    return below(word, 0x20u) | below(word ^ EACH('"'), 1) | below(word ^ EACH('\\'), 1) | (word & EACH(0x80u));
+}
+
+/* How many bytes of the piece at `from` come before the first one that is neither PLAIN nor DELETE. The sanitized builds try
+ * the way without SSE2. */
+#if defined(__SSE2__) && !defined(RMQ_WITHOUT_SSE2)
+#include <emmintrin.h>
+
+#define PIECE_BYTES 16
+
+static inline size_t plain_of(const uint8_t *from)
+{
+    const __m128i piece = _mm_loadu_si128((const __m128i *)(const void *)from);
+    __m128i special = _mm_cmplt_epi8(piece, _mm_set1_epi8(0x20)); /* of signed bytes: WIDE ones are below as well */
+
+    special = _mm_or_si128(special, _mm_cmpeq_epi8(piece, _mm_set1_epi8('"')));
+    special = _mm_or_si128(special, _mm_cmpeq_epi8(piece, _mm_set1_epi8('\\')));
+    return rmq_first_bit((unsigned)_mm_movemask_epi8(special) | 1u << PIECE_BYTES);
+}
+#else
+#define PIECE_BYTES 8
+
+static inline size_t plain_of(const uint8_t *from)
+{
+    const uint64_t special = special_of(rmq_load_le64(from));
+
+    return special == 0 ? PIECE_BYTES : rmq_first_bit(special) / 8;
+}
+#endif
+
+/* Moves over plain characters; stops at another one, or less than a piece before the end. */
+static inline const uint8_t *skip_plain(const uint8_t *from, const uint8_t *end)
+{
+    while (end - from >= PIECE_BYTES) {
+        const size_t plain = plain_of(from);
+
+        from += plain;
+        if (plain < PIECE_BYTES) {
+            break;
+        }
     }
-    if (byte < 0x20u) {
-        return CONTROL;
-    }
-    switch (byte) {
-    case '"':
-        return QUOTE;
-    case '\\':
-        return BACKSLASH;
-    case 0x7f:
-        return DELETE;
-    default:
-        return PLAIN;
+    return from;
+}
+
+/* Copies plain characters likewise. A piece may write as many bytes more as it has. */
+static inline void copy_plain(const uint8_t **from, const uint8_t *end, uint8_t **to)
+{
+    while (end - *from >= PIECE_BYTES) {
+        const size_t plain = plain_of(*from);
+
+        memcpy(*to, *from, PIECE_BYTES);
+        *to += plain;
+        *from += plain;
+        if (plain < PIECE_BYTES) {
+            break;
+        }
     }
 }
 
@@ -82,8 +160,13 @@ static size_t encode_character(uint32_t code_point, uint8_t *to)
 /* Reads what follows `\u`; one escape, or two that are a surrogate pair. Returns the bytes read, 0 when it is none. */
 static size_t unescape_unit(const uint8_t *at, const uint8_t *end, uint8_t **to)
 {
-    const int32_t unit = unit_at(at, end);
-    int32_t low;
+    int32_t unit, low;
+
+    if (end - at >= 4 && memcmp(at, "000", 3) == 0 && at[3] >= '0' && at[3] <= '9') {
+        *(*to)++ = (uint8_t)(at[3] - '0'); /* what separates properties: every message has some */
+        return 4;
+    }
+    unit = unit_at(at, end);
 
 #ifdef RMQ_MISTAKE_JSON_HALF_PAIR /* seeded for the fuzzer: a second half alone is taken for a character */
     if (unit >= 0xdc00 && unit <= 0xdfff) {
@@ -155,6 +238,10 @@ static rmq_status unquote_escaped(const uint8_t **at, const uint8_t *end, uint8_
     while (from < end) {
         size_t size;
 
+        copy_plain(&from, end, &to); /* there is room: what is written is never longer than what was read */
+        if (from == end) {
+            break;
+        }
         switch (meaning(*from)) {
         case QUOTE:
             text->size = (size_t)(to - text->at);
@@ -181,14 +268,14 @@ static rmq_status unquote_escaped(const uint8_t **at, const uint8_t *end, uint8_
     return RMQ_NOT_MINE;
 }
 
-rmq_status rmq_json_unquote(const uint8_t **at, const uint8_t *end, uint8_t **scratch, rmq_text *text)
+/* A string that is not of plain characters only: `from` is at the first other one, or near the end. */
+static RMQ_RARE rmq_status unquote_odd(const uint8_t **at, const uint8_t *from, const uint8_t *end, uint8_t **scratch,
+                              rmq_text *text)
 {
     const uint8_t *begin = *at + 1;
-    const uint8_t *from = begin;
     bool wide = false;
     rmq_status status;
 
-    assert(*at < end && **at == '"');
     for (; from < end; from++) {
         switch (meaning(*from)) {
         case PLAIN:
@@ -215,6 +302,21 @@ rmq_status rmq_json_unquote(const uint8_t **at, const uint8_t *end, uint8_t **sc
         }
     }
     return RMQ_NOT_MINE;
+}
+
+rmq_status rmq_json_unquote(const uint8_t **at, const uint8_t *end, uint8_t **scratch, rmq_text *text)
+{
+    const uint8_t *begin = *at + 1;
+    const uint8_t *from;
+
+    assert(*at < end && **at == '"');
+    from = skip_plain(begin, end);
+    if (from < end && *from == '"') {
+        *text = (rmq_text){begin, (size_t)(from - begin)};
+        *at = from + 1;
+        return RMQ_OK;
+    }
+    return unquote_odd(at, from, end, scratch, text);
 }
 
 static uint8_t *write_unit(uint32_t unit, uint8_t *to)
@@ -262,12 +364,11 @@ static uint8_t *write_wide(const uint8_t **from, const uint8_t *end, uint8_t *to
     return to;
 }
 
-uint8_t *rmq_json_quote(rmq_text text, uint8_t *to)
+static RMQ_RARE uint8_t *quote_odd(rmq_text text, uint8_t *to)
 {
     const uint8_t *from = text.at;
     const uint8_t *end = from + text.size;
 
-    *to++ = '"';
     while (from < end) {
         switch (meaning(*from)) {
         case PLAIN:
@@ -291,4 +392,53 @@ uint8_t *rmq_json_quote(rmq_text text, uint8_t *to)
     }
     *to++ = '"';
     return to;
+}
+
+/* Whether a word has a character that is written with an escape, or is not ASCII. */
+static inline bool is_odd(uint64_t word)
+{
+    return (special_of(word) | below(word ^ EACH(0x7fu), 1)) != 0;
+}
+
+/* Copies a text of plain characters; false if it is none. Words overlap at its end, so that no byte is looked at alone. */
+static inline bool copy_text(rmq_text text, uint8_t *to)
+{
+    uint64_t word;
+
+    if (text.size >= 8) {
+        for (size_t at = 0; at + 8 < text.size; at += 8) {
+            word = rmq_load_le64(text.at + at);
+            if (is_odd(word)) {
+                return false;
+            }
+            rmq_store_le64(to + at, word);
+        }
+        word = rmq_load_le64(text.at + text.size - 8);
+        rmq_store_le64(to + text.size - 8, word);
+        return !is_odd(word);
+    }
+    if (text.size >= 4) {
+        const uint32_t first = rmq_load_le32(text.at), last = rmq_load_le32(text.at + text.size - 4);
+
+        rmq_store_le32(to, first);
+        rmq_store_le32(to + text.size - 4, last);
+        return !is_odd((uint64_t)last << 32 | first);
+    }
+    for (size_t at = 0; at < text.size; at++) {
+        if (meaning(text.at[at]) != PLAIN) {
+            return false;
+        }
+        to[at] = text.at[at];
+    }
+    return true;
+}
+
+uint8_t *rmq_json_quote(rmq_text text, uint8_t *to)
+{
+    *to++ = '"';
+    if (!copy_text(text, to)) {
+        return quote_odd(text, to);
+    }
+    to[text.size] = '"';
+    return to + text.size + 1;
 }

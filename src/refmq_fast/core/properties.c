@@ -67,12 +67,12 @@ rmq_text rmq_unique_key(rmq_text properties)
     return (rmq_text){(const uint8_t *)"", 0};
 }
 
-int64_t rmq_fingerprint(rmq_text properties, const uint8_t *body, size_t body_size)
+int64_t rmq_fingerprint(rmq_text properties, uint32_t body_crc)
 {
     const rmq_text key = rmq_unique_key(properties);
     const uint64_t upper = rmq_crc32(0, key.at, key.size);
 
-    return (int64_t)(upper << 31 | (rmq_crc32(0, body, body_size) & 0x7fffffffu));
+    return (int64_t)(upper << 31 | (body_crc & 0x7fffffffu));
 }
 
 bool rmq_ends_with_zero(rmq_text properties)

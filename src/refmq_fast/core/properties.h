@@ -32,8 +32,8 @@ void rmq_find_properties(rmq_text properties, rmq_known_properties *known);
 /* The value of the first UNIQ_KEY, as it stands in the bytes; empty without one. What traces name a message by. */
 rmq_text rmq_unique_key(rmq_text properties);
 
-/* The number by which traces know a message: see refmq/model/fingerprint.py. */
-int64_t rmq_fingerprint(rmq_text properties, const uint8_t *body, size_t body_size);
+/* The number by which traces know a message, from the CRC of its body: see refmq/model/fingerprint.py. */
+int64_t rmq_fingerprint(rmq_text properties, uint32_t body_crc);
 
 /* Whether the properties end with a zero byte: a record that does looks torn, and gets a separator more. */
 bool rmq_ends_with_zero(rmq_text properties);

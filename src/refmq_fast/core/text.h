@@ -17,7 +17,11 @@ typedef struct {
 
 static inline bool rmq_text_equals(rmq_text a, rmq_text b)
 {
-    return a.size == b.size && (a.size == 0 || memcmp(a.at, b.at, a.size) == 0);
+    /* Most texts that differ do so in their size or their first byte, and most names in headers are one byte long. */
+    if (a.size != b.size || a.size == 0) {
+        return a.size == b.size;
+    }
+    return a.at[0] == b.at[0] && (a.size == 1 || memcmp(a.at, b.at, a.size) == 0);
 }
 
 /* Whether a text is UTF-8 as Python's strict decoder takes it: shortest forms only, no half of a surrogate pair, nothing

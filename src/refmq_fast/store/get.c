@@ -125,7 +125,7 @@ static rmq_status serve_message(const reading *read, int64_t queue_offset, const
     RMQ_TRY(rmq_decode_record(data, (size_t)unit->size, 0, unit->physical_offset, false, &header, &parts,
                               &read->store->damage));
     event.c = rmq_fingerprint((rmq_text){data + parts.properties_at, parts.end - parts.properties_at},
-                              data + parts.body_at, parts.body_end - parts.body_at);
+                              rmq_body_crc(data + parts.body_at, parts.body_end - parts.body_at));
     return rmq_emit_event(read->store, &event);
 }
 

@@ -5,18 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../core/bytes.h"
+
 #define CAPACITY_MIN 16
+
+static inline uint64_t mix(uint64_t hash)
+{
+    hash ^= hash >> 32;
+    hash *= 0xd6e8feb86659fd93u;
+    return hash ^ hash >> 32;
+}
 
 static uint64_t hash_of(uint64_t seed, rmq_text text, int64_t number)
 {
     uint64_t hash = seed ^ ((uint64_t)number * 0x9e3779b97f4a7c15u);
 
-    for (size_t i = 0; i < text.size; i++) {
-        hash = (hash ^ text.at[i]) * 0x100000001b3u;
+    size_t at = 0;
+
+    for (; text.size - at >= 8; at += 8) {
+        hash = mix(hash ^ rmq_load_le64(text.at + at));
     }
-    hash ^= hash >> 32;
-    hash *= 0xd6e8feb86659fd93u;
-    return hash ^ hash >> 32;
+    for (; at < text.size; at++) {
+        hash = (hash ^ text.at[at]) * 0x100000001b3u;
+    }
+    return mix(hash);
 }
 
 static bool is_key(const rmq_key *value, uint64_t hash, rmq_text text, int64_t number)
