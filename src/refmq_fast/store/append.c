@@ -112,7 +112,7 @@ static rmq_status add_record(rmq_store *store, making *made, int64_t flag, rmq_t
     store->places[plan->count] = (rmq_place){
         .physical_offset = made->next_physical,
         .queue_offset = made->next_queue_offset,
-        .fingerprint = rmq_fingerprint(properties, header.body_crc),
+        .fingerprint = rmq_fingerprint(properties, (uint32_t)header.body_crc),
         .size_bytes = header.size_bytes,
     };
     plan->count += 1;
