@@ -21,8 +21,9 @@ def test_the_ends_of_a_queue_and_a_time_between_them() -> None:
             queue, other = MessageQueue("Orders", "broker-b", 1), MessageQueue("Orders", "broker-a", 1)
             for number in range(3):
                 await producer.send("Orders", b"%d" % number, queue=queue)
+            await asyncio.sleep(0.02)  # so that no message has just this time
             early_ms = time.time_ns() // 1_000_000
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.2)
             await producer.send("Orders", b"3", queue=queue)
             places = Places(producer._instance)
             assert (await places.min_offset(queue), await places.max_offset(queue)) == (0, 4)
