@@ -309,18 +309,16 @@ AppendOwnSend ==
     /\ does' = None
     /\ UNCHANGED <<installed, io, turn, medium, up, downBell, place, open>>
 
-RECURSIVE AnswerAll(_)
-AnswerAll(waiters) ==
-    IF waiters = {} THEN <<>>
-    ELSE LET first == CHOOSE w \in waiters : \A v \in waiters : w[2] <= v[2]
-         IN  <<Letter("answer", first[1])>> \o AnswerAll(waiters \ {first})
-
+\* The sends that wait for this much are answered one by one, in the order of the log.
 HearDurable ==
     /\ control = "rests" /\ up # <<>> /\ Head(up).what = "durable"
     /\ LET served == {w \in waiting : w[2] <= Head(up).to}
-       IN  /\ waiting' = waiting \ served
-           /\ Post(AnswerAll(served))
-    /\ up' = Tail(up)
+       IN  IF served = {}
+           THEN up' = Tail(up) /\ UNCHANGED <<waiting, control, down>>
+           ELSE \E first \in served : /\ \A w \in served : first[2] <= w[2]
+                                     /\ waiting' = waiting \ {first}
+                                     /\ Post(<<Letter("answer", first[1])>>)
+                                     /\ up' = up
     /\ UNCHANGED <<shared, io, turn, medium, downBell, does, place, open>>
 
 ------------------------------------------------------------------------------
