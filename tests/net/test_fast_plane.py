@@ -330,6 +330,20 @@ def test_a_woken_pull_whose_topic_is_gone_is_refused_by_the_reference() -> None:
         pair.check()
 
 
+def test_a_subscription_whose_tags_have_no_codes_wants_nothing() -> None:
+    with a_pair() as pair:
+        wants = SubscriptionData(topic="T", sub_string="a || b", sub_version=5)
+        group = Group(MessageModel.CLUSTERING, HashTrieMap({"T": wants}))
+        tables = pair.reference.state.snapshot
+        pair.both(Install(replace(tables, consumers=HashTrieMap({"consumers": group}))))
+        pair.feed(send_command(properties={"TAGS": "a"}))
+        pair.settle()
+        number = pair.feed(pull_command(sys_flag=0, sub_version=5))
+        assert pair.fast.served == 2
+        assert [answer.code for answer in pair.reference.replies[number]] == [20]
+        pair.check()
+
+
 def test_a_permission_that_was_taken_away_holds_at_once() -> None:
     with a_pair() as pair:
         tables = pair.reference.state.snapshot
