@@ -87,7 +87,9 @@ def extension(available: bool, reason: str) -> HealthLine:
 def engine(available: bool) -> HealthLine:
     """Who serves messages with `--engine auto`; that there is no C is said in the line of the extension."""
     if available:
-        return HealthLine("engine", State.OK, "fast, in C; a store with extension files or the transient pool: reference")
+        return HealthLine(
+            "engine", State.OK, "fast, in C (stores with extension files or the transient pool: reference)"
+        )
     return HealthLine("engine", State.OK, "reference, in Python")
 
 
