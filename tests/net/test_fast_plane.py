@@ -190,7 +190,8 @@ class Pair:
 def acks_in_log_order(events: list[EventFields]) -> list[EventFields]:
     """When a flush ends, C acknowledges its puts first and the reference then those that were handed over to it."""
     found: list[EventFields] = []
-    for is_ack, run in groupby(events, lambda event: event[0] == "AckPut"):
+    for is_ack, group in groupby(events, lambda event: event[0] == "AckPut"):
+        run = list(group)
         found += sorted(run, key=itemgetter(4)) if is_ack else run
     return found
 
