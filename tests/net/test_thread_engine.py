@@ -467,10 +467,12 @@ def test_a_stop_answers_what_waits_and_a_start_finds_everything(tmp_path: Path) 
                 writer.write(encode(replace(waiting("T", offset=100), opaque=7)))
                 await asyncio.sleep(0.05)
                 stopping = asyncio.create_task(node.stop(5.0))
-                found = await answers(reader, 1)
-                assert found[7].code == ResponseCode.PULL_NOT_FOUND
-                assert await read_to_end(reader) == b""
-                await stopping
+                try:
+                    found = await answers(reader, 1)
+                    assert found[7].code == ResponseCode.PULL_NOT_FOUND
+                    assert await read_to_end(reader) == b""
+                finally:
+                    await stopping
             assert not (tmp_path / "abort").exists()
         async with broker(tmp_path, store=SYNC_STORE) as (_, _, address), asking() as client:
             assert await max_offset(client, address, "T", 0) == 100

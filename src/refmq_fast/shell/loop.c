@@ -429,10 +429,10 @@ static void serve_turn(rmq_shell *shell)
         }
     }
     if (shell->drains_now) {
-        shell->drains_now = false;
         if (RMQ_IS_RIGHT(RMQ_MISTAKE_NO_DRAIN)) {
             (void)rmq_drain(shell->plane, shell->now);
         }
+        shell->drains_now = false;
     }
     flush(shell);
     if ((shell->plane->wants_dispatch || ticks) && !shell->has_failed) {

@@ -51,8 +51,8 @@ static rmq_status port_answer(void *context, int64_t connection, int64_t number,
     } else if (peer != NULL && RMQ_IS_RIGHT(RMQ_MISTAKE_IN_FLIGHT_LEAK)) {
         rmq_conn_end(&peer->conn, 0);
     }
-    if (peer == NULL || peer->is_closing) {
-        return RMQ_OK; /* nobody wants to know any more */
+    if (peer == NULL || (peer->is_closing && !shell->drains_now)) {
+        return RMQ_OK; /* nobody wants to know any more; but a drain comes before the close that came with it */
     }
     if (rmq_conn_answer_room(&peer->conn, head.size + body.size, &at) != RMQ_OK) {
         rmq_end_peer(shell, peer); /* it has left too much unread, or there is no memory for it */

@@ -124,6 +124,10 @@ rmq_status rmq_files_read(rmq_files *files, int64_t position, uint8_t *to, size_
 
     assert(index != NOT_THERE);
     assert(position - base + (int64_t)length <= files->file_bytes);
+    if (position >= files->kept_from && position + (int64_t)length <= files->kept_from + (int64_t)files->kept_bytes) {
+        memcpy(to, files->tail + (position - files->kept_from), length);
+        return RMQ_OK;
+    }
     if (files->tail_bytes > 0 && position + (int64_t)length > stored) {
         const int64_t from = position > stored ? position : stored;
         in_file = (size_t)(from - position);
@@ -152,7 +156,11 @@ static rmq_status write_at(rmq_files *files, int64_t position, const uint8_t *fr
 rmq_status rmq_files_write_tail(rmq_files *files)
 {
     if (files->tail_bytes > 0) {
-        RMQ_TRY(write_at(files, stored_to(files), files->tail, files->tail_bytes));
+        const int64_t position = stored_to(files);
+
+        RMQ_TRY(write_at(files, position, files->tail, files->tail_bytes));
+        files->kept_from = position;
+        files->kept_bytes = files->tail_bytes;
         files->tail_bytes = 0;
     }
     return RMQ_OK;
@@ -185,6 +193,7 @@ rmq_status rmq_files_append(rmq_files *files, const uint8_t *from, size_t length
     if (files->tail_bytes + length > files->tail_max) {
         RMQ_TRY(rmq_files_write_tail(files));
     }
+    files->kept_bytes = 0;
     if (length > files->tail_max || files->tail_max == 0) {
         RMQ_TRY(write_at(files, files->wrote, from, length));
     } else {
@@ -318,7 +327,7 @@ rmq_status rmq_files_remove_all(rmq_files *files)
     bool is_directory, is_empty = false;
 
     files->cuts += 1;
-    files->tail_bytes = 0;
+    files->tail_bytes = files->kept_bytes = 0;
     while (files->count > 0) {
         RMQ_TRY(rmq_files_remove(files, files->count - 1));
     }
@@ -388,6 +397,7 @@ rmq_status rmq_files_truncate(rmq_files *files, int64_t position)
 {
     assert(position >= rmq_files_begin(files) && position <= files->wrote);
     files->cuts += 1;
+    files->kept_bytes = 0;
     if (files->tail_bytes > 0) {
         const int64_t stored = stored_to(files);
         files->tail_bytes = position > stored ? (size_t)(position - stored) : 0;

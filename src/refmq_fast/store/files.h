@@ -41,6 +41,8 @@ typedef struct {
     size_t tail_bytes; /* in memory: they end at `wrote` */
     size_t tail_max;   /* 0: there is no tail, and every append is a write */
     size_t tail_size;  /* of the memory */
+    int64_t kept_from; /* what was written of the tail last still stands in its memory, until more is appended */
+    size_t kept_bytes;
 } rmq_files;
 
 /* An empty run. The directory is copied. */
