@@ -107,7 +107,7 @@ class Driver:
     def exchange(self, frames: tuple[bytes, ...], waits_for: frozenset[int]) -> tuple[Any, Any]:
         """What both sides answer to the same frames, without what may differ."""
         data = b"".join(frames)
-        codes = {command.opaque: command.code for command in map(_read, frames) if command is not None}
+        asked = {command.opaque: command for command in map(_read, frames) if command is not None}
         for side in self.sides:
             assert side.socket is not None, "it is connected"
             with contextlib.suppress(ConnectionError):
@@ -115,9 +115,20 @@ class Driver:
         told = []
         for side in self.sides:
             found, end = side.answers(waits_for)
-            told.append((sorted((a.opaque, mask_answer(codes.get(a.opaque, 0), a)) for a in found), end))
+            codes = {answer.opaque: getattr(asked.get(answer.opaque), "code", 0) for answer in found}
+            told.append((sorted((a.opaque, mask_answer(codes[a.opaque], a)) for a in found), end))
+            self.learn_ends(asked, found)
         self.frames += len(frames)
         return told[0], told[1]
+
+    def learn_ends(self, asked: dict[int, RemotingCommand], found: list[RemotingCommand]) -> None:
+        """Where queues end, from the answers to sends: pulls aim around it."""
+        for answer in found:
+            fields = answer.fields
+            if "queueOffset" in fields and answer.opaque in asked:
+                sent = asked[answer.opaque].fields
+                topic = sent.get("b") or sent.get("topic", "")
+                self.maker.end[topic, int(fields["queueId"])] = int(fields["queueOffset"]) + 1
 
     def take(self, given: Round) -> str | None:
         """Plays a round; in words what is different."""
@@ -141,8 +152,6 @@ class Driver:
             if found is not None:
                 return f"the barrier behind it: {found}"
         self.barriers += 1
-        for topic in ("T", "Several"):
-            self.maker.end[topic, 0] = self.barriers * 3  # roughly: pulls aim around it
         return None
 
 

@@ -73,7 +73,7 @@ class Maker:
     random: Random
     opaque: int = 0
     end: dict[tuple[str, int], int] = field(default_factory=dict)
-    """Where queues end, roughly: pulls aim around it."""
+    """Where queues end, as the driver has learnt it; pulls aim around it."""
 
     def round(self) -> Round:
         match self.random.randrange(40):
