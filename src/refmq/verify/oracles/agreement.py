@@ -11,6 +11,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 OWN_TOPICS: Final = ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "OFFSET_MOVED_EVENT")
 """Topics into which brokers write messages of their own."""
@@ -40,7 +41,8 @@ class _Sides:
         self.halves: Remembered[Place, None] = Remembered()
         self.half_offset: Remembered[int, int] = Remembered()
         self.served: Counter[tuple[Place, int]] = Counter()
-        self.sent: Remembered[int, None] = Remembered()
+        self.sent: Remembered[tuple[str, int], None] = Remembered()
+        """Broker and message."""
         self.appended: Remembered[tuple[str, int], int] = Remembered()
         """Broker and message -> the line of the last copy."""
         self.decided: Remembered[tuple[int, int], None] = Remembered()
@@ -55,6 +57,7 @@ class _Sides:
         """Action, actor, queue and number -> the line of the last step of a broker."""
 
 
+@oracle(Partition.NODE)
 def sides_agree(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """SidesAgree: a broker has done what it tells a client, and a client has asked for what a broker does for it."""
     if not promises.complete:
@@ -78,7 +81,7 @@ def _step(number: int, line: Line, sides: _Sides) -> Iterator[str]:
     match line.action:
         case "AppendMessage":
             sides.appended[line.node, line.c] = number
-            if line.topic not in OWN_TOPICS and line.c not in sides.sent:
+            if line.topic not in OWN_TOPICS and (line.node, line.c) not in sides.sent:
                 yield f"nobody sent {line.c:#x}"
         case "AckPut":
             sides.acked[place] = sides.statuses[line.node, line.c] = line.d
@@ -130,7 +133,7 @@ def _client(number: int, line: Line, sides: _Sides) -> Iterator[str]:
             sides.ambiguous |= together if len(together) > 1 else set()
         match line.action:
             case "Send" | "SendBatch" | "SendHalf" | "SendDelayed":
-                sides.sent[line.c] = None
+                sides.sent[line.queue[1], line.c] = None
                 sides.half_queue[line.c] = line.queue
             case "EndTransaction" | "CheckReply":
                 sides.decided[line.c, line.a] = None

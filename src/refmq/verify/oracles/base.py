@@ -14,7 +14,6 @@ Who is who in a line:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -87,9 +86,6 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.invariant}: {self.sentence} (line {self.line})"
-
-
-Oracle: TypeAlias = Callable[[Iterable[Line], Promises], Iterator[Finding]]
 
 
 def line_of(node: str, recorded: Recorded) -> Line:

@@ -12,6 +12,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 WAKE_NS_MAX: Final = 500_000_000
 """How long an answer may take on an undisturbed cluster. Brokers look after held pulls every five seconds anyway, so a
@@ -116,14 +117,15 @@ LOOK_NS: Final = 5_500_000_000
 """Brokers look every five seconds whether the time of a pull is up, or its queue has moved on."""
 
 
+@oracle(Partition.NODE)
 def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AnsweredWhenCalm: an undisturbed operation has an outcome, and the outcome is not `unknown`."""
     quiet = Quiet()
-    begun: Remembered[tuple[str, str, int], tuple[int, Line]] = Remembered()
+    begun: Remembered[tuple[str, str, int, Queue], tuple[int, Line]] = Remembered()
     decisions: dict[int, tuple[int, Line]] = {}
     for number, line in enumerate(lines):
         quiet.feed(number, line)
-        key = (line.actor, line.action, line.operation)
+        key = (line.actor, line.action, line.operation, line.queue)
         if line.outcome == Outcome.INVOKE:
             if line.action in ("EndTransaction", "CheckReply"):
                 if quiet.expects(line) and line.a:
@@ -196,6 +198,7 @@ class _Waiting:
     """When its queue moved on with a message it does not want: it learns how far it may skip."""
 
 
+@oracle(Partition.NODE)
 def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue, and soon when
     others are; one for which none comes waits as long as it may, and not much longer."""

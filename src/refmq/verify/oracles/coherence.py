@@ -12,6 +12,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
@@ -104,6 +105,7 @@ class _Broker:
                 del self.records[at]
 
 
+@oracle(Partition.NODE)
 def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NodeCoherent: the steps of a broker follow from each other."""
     if not promises.complete:

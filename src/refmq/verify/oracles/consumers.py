@@ -9,7 +9,8 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue, Remembered
 from refmq.verify.oracles.calm import Quiet
-from refmq.verify.oracles.groups import Openness
+from refmq.verify.oracles.groups import STORED, Openness
+from refmq.verify.oracles.partition import Partition, oracle
 
 TRUST_MS: Final = 30_000
 """How long a client relies on an answer to LockQueue: ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME, 4.9.8."""
@@ -31,6 +32,7 @@ class _Progress:
                 self.consumed_to += 1
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetNeverAhead: every message below a committed offset was consumed by the group.
 
@@ -62,6 +64,7 @@ def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> I
                 yield Finding("CommittedOffsetNeverAhead", sentence, number)
 
 
+@oracle(Partition.QUEUE)
 def committed_offset_monotone(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetMonotone: a broker stores a smaller offset over a larger one only if a client asked for it.
 
@@ -117,12 +120,15 @@ class _Register:
         for until_ns, possible in self.past:
             if since_ns is None or until_ns >= since_ns:
                 self.possible |= possible
+        for others in self.pending.values():
+            others |= self.possible  # the answer to a commit from before may still arrive, and is no later commit
 
 
 SAVED_NS: Final = 20_000_000_000
 """A broker writes its offsets down 10 s after its start and then every 5 s."""
 
 
+@oracle(Partition.QUEUE, shared=("FinishRecovery", "StopStore"))
 def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetKept: a broker tells a group the offset that it committed last.
 
@@ -178,6 +184,7 @@ _NOT_FOUND: Final = 22
 _OFFSETS: Final = ("CommitOffset", "QueryOffset")
 
 
+@oracle(Partition.QUEUE)
 def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OneOwnerPerQueue: a broker does not lend a queue while another client of the group may still trust its loan.
 
@@ -204,6 +211,7 @@ GRACE_NS: Final = 32_000_000_000
 """After a restart a broker lends nothing until no client can still trust its predecessor."""
 
 
+@oracle(Partition.QUEUE, shared=("FinishRecovery", "StopStore"))
 def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """FreeQueueLent: a client that asks for a queue gets it, unless another one holds it or the broker is new.
 

@@ -8,6 +8,7 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Power, Promises, Queue, Remembered
 from refmq.verify.oracles.calm import Quiet
+from refmq.verify.oracles.partition import Partition, oracle
 
 CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss", "FailFlush", "FullDisk", "CrashPlanned"})
 RETRY_PREFIX: Final = "%RETRY%"
@@ -38,6 +39,7 @@ class _Losses:
         return self._begun.get((line.actor, line.operation), lost_at + 1) < lost_at
 
 
+@oracle(Partition.MESSAGE)
 def never_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NeverEarly: a delayed message reaches no consumer before its delay, counted from when it was sent, is over, and
     one that was sent back not before the delay of its retry.
@@ -60,6 +62,7 @@ def never_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 yield Finding("NeverEarly", f"{line.actor} got a delayed message {early_ms} ms early", number)
 
 
+@oracle(Partition.MESSAGE, shared=("FinishRecovery", "StopStore"))
 def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """DelayedDelivered: an acknowledged delayed message reaches a consumer in the end, and once if nothing crashed
     since it was sent.
@@ -107,19 +110,20 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             yield Finding("DelayedDelivered", "a delayed message was acknowledged and nobody ever got it", number)
 
 
+@oracle(Partition.QUEUE)
 def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """BatchWhole: the messages of a batch lie in their order next to each other, and all of them or none.
 
     A crash while a batch is written may leave its beginning, and then its sender knows nothing of it.
     """
-    member: Remembered[int, tuple[str, int]] = Remembered()
+    member: Remembered[int, Queue] = Remembered()
     batches: Remembered[tuple[str, int], list[int]] = Remembered()
     found: Remembered[int, Place] = Remembered()
     disturbed: Remembered[tuple[str, int], None] = Remembered()
     for line in lines:
         key = (line.actor, line.operation)
         if line.action == "SendBatch" and line.outcome == Outcome.INVOKE:
-            member[line.c] = key
+            member[line.c] = line.queue
             if key not in batches:
                 batches[key] = []
             batches[key].append(line.c)
@@ -128,7 +132,7 @@ def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 disturbed[batch] = None
             if line.action == "PowerLoss" and not promises.flush_sync:
                 batches.clear()  # what was read of them before says nothing about what is left
-        elif line.outcome == Outcome.CONSUMED and line.action == "Pull" and line.c in member and line.topic[:1] != "%":
+        elif line.outcome == Outcome.CONSUMED and line.action == "Pull" and member.get(line.c) == line.queue:
             found[line.c] = (line.queue, line.b)
     if not promises.settled:
         return
@@ -141,6 +145,7 @@ def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             yield Finding("BatchWhole", f"a batch of {key[0]} lies at {kept}", 0)
 
 
+@oracle(Partition.MESSAGE)
 def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """RetriedOrDead: a message that was sent back comes again, and one that was sent back too often is a dead letter.
 
@@ -182,6 +187,7 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 yield Finding("RetriedOrDead", sentence, numbers[-1])
 
 
+@oracle(Partition.NODE)
 def filtered_pull(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """FilteredPull: a pull with a filter brings what it wants, all of it, and nothing else.
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 RETRY_PREFIX: Final = "%RETRY%"
 HANDED_TO: Final = ("SCHEDULE_TOPIC", RETRY_PREFIX, "%DLQ%")
@@ -24,6 +25,8 @@ COMMIT_NS: Final = 10_000_000_000
 NO_OFFSET: Final = -1
 """Before the first commit of a group."""
 CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss"})
+STORED: Final = ("AppendMessage", "DispatchMessage", "Produce")
+"""What `Stored` learns for all groups alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,7 @@ class Openness:
                 yield group, queue, next(iter(before))
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def no_skipped_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NoSkippedOffset: a member begins no later than at the first message that its group has not consumed, and its next
     pull begins no later than the last one ended."""
@@ -167,6 +171,7 @@ def no_skipped_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             reached[line.actor, line.queue] = line.b
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def every_message_consumed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """EveryMessageConsumed: when all is settled, what a group wants was consumed or is a dead letter, and what a
     producer takes for stored is stored."""
@@ -188,6 +193,7 @@ def every_message_consumed(lines: Iterable[Line], promises: Promises) -> Iterato
         yield Finding("EveryMessageConsumed", f"{group} has never consumed {offset} of {_name(queue)}", last)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def orderly_in_order(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OrderlyInOrder: an orderly listener gets a message when all older ones of its queue are done."""
     openness = Openness()
@@ -200,6 +206,7 @@ def orderly_in_order(lines: Iterable[Line], promises: Promises) -> Iterator[Find
         openness.feed(line)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def leave_commits(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """LeaveCommits: when all members have left in good order, undisturbed, what they consumed is committed."""
     openness = Openness()
@@ -225,6 +232,7 @@ def leave_commits(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             yield Finding("LeaveCommits", f"{group} left {_name(queue)} at {told}, it had consumed it to {end}", last)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def committed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedInTime: when all is settled, what was consumed more than ten seconds ago is committed."""
     openness = Openness()

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Power, Promises, Queue, Remembered
 from refmq.verify.oracles.messages import LAG_NS, SENDS
+from refmq.verify.oracles.partition import Partition, oracle
 
 
+@oracle(Partition.MESSAGE, shared=("FlushLog",))
 def index_finds_every_key(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """IndexFindsEveryKey: a question by key finds the message that has it, once, and no other."""
     acked: Remembered[tuple[str, int], Line] = Remembered()
@@ -33,6 +35,7 @@ def index_finds_every_key(lines: Iterable[Line], promises: Promises) -> Iterator
                 yield Finding("IndexFindsEveryKey", f"{line.queue[1]} does not find {line.c:#x} by its key", number)
 
 
+@oracle(Partition.QUEUE, shared=("ExpireFile",))
 def bounds_exact(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """BoundsExact: a queue ends after its last known message, and where the log says.
 

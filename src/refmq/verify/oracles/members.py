@@ -13,7 +13,8 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
 from refmq.verify.oracles.consumers import TRUST_MS
-from refmq.verify.oracles.groups import CRASHES, RETRY_PREFIX, Stored
+from refmq.verify.oracles.groups import CRASHES, RETRY_PREFIX, STORED, Stored
+from refmq.verify.oracles.partition import Partition, oracle
 
 DEAD_PREFIX: Final = "%DLQ%"
 TRUST_SLACK_NS: Final = 1_000_000_000
@@ -59,6 +60,7 @@ class Membership:
         self.routes.pop(member, None)
 
 
+@oracle(Partition.GROUP)
 def all_queues_owned(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AllQueuesOwned: when all is settled, every queue of a topic has exactly one owner in a group."""
     membership = Membership()
@@ -92,6 +94,7 @@ def _known_queues(membership: Membership, members: list[str]) -> dict[str, int]:
     return known
 
 
+@oracle(Partition.GROUP)
 def only_holders_act(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OnlyHoldersAct: a member pulls, hands out and commits only queues that it has; in order only while its loan is
     young enough to be trusted."""
@@ -126,6 +129,7 @@ class _Open:
     """Its process stood still meanwhile: it could not hear that its trust is over."""
 
 
+@oracle(Partition.GROUP)
 def one_listener_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OneListenerPerQueue: no two orderly listeners of a group have messages of one queue at once.
 
@@ -159,6 +163,7 @@ def one_listener_per_queue(lines: Iterable[Line], promises: Promises) -> Iterato
             working[line.actor, line.operation] = _Open(line.actor, line.node, line.queue)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """ListenedIsWanted: a listener gets messages that its group wants, each from the place where it is stored."""
     stored = Stored()
@@ -180,6 +185,7 @@ def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
             yield Finding("ListenedIsWanted", f"{line.actor} gets a message that it does not want", number)
 
 
+@oracle(Partition.GROUP, shared=("AppendMessage",))
 def dead_after_retries(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """DeadAfterRetries: a dead letter has failed once more than there are retries, and an attempt has the number of the
     failures before it, or a smaller one. Brokers hand out no attempt beyond the last retry; a consumer whose message
@@ -225,6 +231,7 @@ class _Sent:
     heard_ns: int = 0
 
 
+@oracle(Partition.WHOLE)
 def consumed_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """ConsumedWhenCalm: in a group that nothing disturbs a message is consumed at once, and once."""
     stored, calm = Stored(), False

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, REMEMBERED_MAX, Finding, Line, Polls, Power, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 LAG_NS = 5_000_000_000
 """A queue may lag behind the log for a moment after an acknowledgement; later it must show the message."""
@@ -21,6 +22,7 @@ SENDS = ("Send", "SendBatch")
 """Operations whose answer names the place of the message in its queue."""
 
 
+@oracle(Partition.QUEUE, shared=("FlushLog",))
 def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AckedSurvives: an acknowledged message is found by every read that passes its place.
 
@@ -48,7 +50,7 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
             ends[line.queue] = (number, line.at_ns, 0)
         elif (poll := polls.feed(line)) is not None:
             ends[poll.queue] = (number, line.at_ns, poll.max_offset)
-            brought = {message.b: message.c for message in poll.messages}
+            brought = {message.b for message in poll.messages if message.queue == poll.queue}
             passed = range(poll.from_offset, poll.next_offset) if poll.status == FOUND else range(0)
             for offset in passed:
                 if offset in brought:
@@ -62,6 +64,7 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
             yield Finding("AckedSurvives", f"{_at(queue, offset)} is gone, the queue ends at {end}", last_line)
 
 
+@oracle(Partition.MESSAGE)
 def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NoInvention: what reaches a consumer was sent before, to the same queue of the same topic."""
     sent: Remembered[int, Queue] = Remembered()
@@ -76,6 +79,7 @@ def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
                 yield Finding("NoInvention", f"{_at(line.queue, line.b)} was sent to {queue}", number)
 
 
+@oracle(Partition.MESSAGE)
 def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AbortedRead: a message whose send certainly failed is never consumed."""
     failed: Remembered[int, str] = Remembered()
@@ -91,6 +95,7 @@ def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
                 yield Finding("AbortedRead", f"{consumed[line.c]} was refused to {failed[line.c]}", number)
 
 
+@oracle(Partition.QUEUE, shared=("FlushLog",))
 def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """InconsistentOffset: a place in a queue holds one message forever, whoever names it.
 
@@ -119,6 +124,7 @@ def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[F
             yield Finding("InconsistentOffset", sentence, number)
 
 
+@oracle(Partition.NODE)
 def queue_matches_log(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """QueueMatchesLog: dispatch follows the log, record by record, and a queue grows without holes."""
     appended: Remembered[tuple[str, int], Line] = Remembered()

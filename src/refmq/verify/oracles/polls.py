@@ -8,8 +8,10 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Polls, Power, Promises, Queue, Remembered
 from refmq.verify.oracles.calm import Quiet
+from refmq.verify.oracles.partition import Partition, oracle
 
 
+@oracle(Partition.QUEUE)
 def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """SkippedPoll: a pull brings every message in the stretch that it passes, as far as anybody knows of it.
 
@@ -26,7 +28,7 @@ def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
         poll = polls.feed(line)
         if poll is None or poll.status != FOUND:
             continue
-        brought = {message.b for message in poll.messages}
+        brought = {message.b for message in poll.messages if message.queue == poll.queue}
         for offset in range(poll.from_offset, poll.next_offset):
             key = (poll.queue, offset)
             if offset in brought:
@@ -44,6 +46,7 @@ def _skipped(skipper: str, finder: str, queue: Queue, offset: int, number: int) 
     return Finding("SkippedPoll", sentence, number)
 
 
+@oracle(Partition.GROUP)
 def nonmonotonic_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NonmonotonicPoll: the messages of a pull rise from its beginning to its end, and it never leads back."""
     polls = Polls()
@@ -63,6 +66,7 @@ def nonmonotonic_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
                 yield Finding("NonmonotonicPoll", f"{where} brought a message of {message.queue}", number)
 
 
+@oracle(Partition.NODE)
 def never_serve_unflushed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NeverServeUnflushed: with synchronous flush a consumed message is covered by a flush of its broker.
 
@@ -80,6 +84,7 @@ def never_serve_unflushed(lines: Iterable[Line], promises: Promises) -> Iterator
                 yield Finding("NeverServeUnflushed", sentence, number)
 
 
+@oracle(Partition.NODE)
 def durable_ack(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """DurableAck: with synchronous flush a message that is acknowledged without reserve is covered by a flush.
 
@@ -104,6 +109,7 @@ FLUSH_NS_MAX: Final = 12_000_000_000
 """An asynchronous flush comes after half a second if there is much to write, and after 10 s in any case."""
 
 
+@oracle(Partition.NODE)
 def flushed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """FlushedInTime: without synchronous flush a record is durable after a while, if nothing disturbs its broker."""
     quiet = Quiet()

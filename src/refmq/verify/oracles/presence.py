@@ -12,6 +12,7 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Remembered
 from refmq.verify.oracles.calm import NAMESERVER, START_NS, Quiet
+from refmq.verify.oracles.partition import Partition, oracle
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -25,6 +26,7 @@ TRUST_NS: Final = 110 * SECOND_NS
 """How long a sign of life certainly counts."""
 
 
+@oracle(Partition.NODE)
 def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """RouteKnown: a nameserver knows every broker that has the topic, and none that is gone.
 
@@ -147,6 +149,7 @@ class _Group:
         return member.sure >= member.asked and at_ns - member.sure_ns > EXPIRY_NS
 
 
+@oracle(Partition.NODE)
 def members_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """MembersKnown: when all is quiet a broker lists exactly the members of a group."""
     group, quiet = _Group(), Quiet()
@@ -176,6 +179,7 @@ def node_of(member: str) -> str:
     return member.partition("@")[2].rpartition(".")[0]
 
 
+@oracle(Partition.NODE)
 def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """MembersTold: when a client joins or leaves a group, its other members are notified immediately."""
     group, quiet = _Group(), Quiet()
@@ -203,5 +207,5 @@ def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
             if line.action != "Heartbeat":
                 owed.pop((broker, line.actor), None)
             if line.action == "Heartbeat" and line.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
-                owed.clear()
+                owed = {key: change for key, change in owed.items() if key[0] != broker}
         group.feed(number, line)

@@ -11,6 +11,7 @@ from typing import Final
 from refmq.model.vocabulary import fields_of
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 NOT_KNOWN_YET: Final[dict[str, dict[str, int]]] = {
     "Send": {"a": -1, "b": -1},
@@ -59,6 +60,7 @@ NO_QUEUE: Final = frozenset(
 """Operations and steps that are about no single queue."""
 
 
+@oracle(Partition.WHOLE)
 def well_formed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """WellFormed: an event holds what the vocabulary says and nothing else, an outcome belongs to one `invoke`, and of
     every node each event is there, in its order.

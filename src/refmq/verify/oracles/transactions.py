@@ -8,6 +8,7 @@ from typing import Final
 from refmq.protocol.names import TRANS_OP_HALF_TOPIC
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Power, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 COMMIT: Final = 8
 ROLLBACK: Final = 12
@@ -24,6 +25,7 @@ def _decision(line: Line) -> int | None:
     return None
 
 
+@oracle(Partition.TRANSACTION)
 def no_half_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NoHalfVisible: a half message reaches no consumer before its producer has decided to commit it."""
     undecided: Remembered[int, str] = Remembered()
@@ -39,6 +41,7 @@ def no_half_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 yield Finding("NoHalfVisible", f"{line.actor} got a message of {line.topic}", number)
 
 
+@oracle(Partition.TRANSACTION)
 def rolled_back_never_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """RolledBackNeverVisible: a message that was only ever rolled back reaches no consumer.
 
@@ -55,6 +58,7 @@ def rolled_back_never_visible(lines: Iterable[Line], promises: Promises) -> Iter
             yield Finding("RolledBackNeverVisible", f"{line.actor} got a message that was rolled back", number)
 
 
+@oracle(Partition.TRANSACTION)
 def committed_once(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOnce: a half message that was committed is at one place of its topic."""
     half: Remembered[int, tuple[Queue, int] | None] = Remembered()
@@ -70,6 +74,7 @@ def committed_once(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
                 yield Finding("CommittedOnce", f"a committed message is at {first} and at {place}", number)
 
 
+@oracle(Partition.TRANSACTION, shared=("FlushLog",))
 def every_half_decided(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """EveryHalfDecided: every half message that was acknowledged ends committed, rolled back or set aside."""
     open_halves: Remembered[int, tuple[Line, int]] = Remembered()
@@ -96,6 +101,7 @@ def every_half_decided(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
             yield Finding("EveryHalfDecided", f"a half message of {half.actor} was never decided", number)
 
 
+@oracle(Partition.TRANSACTION)
 def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedVisible: a message that a broker has committed reaches a consumer in the end."""
     waiting: Remembered[int, tuple[str, int]] = Remembered()
@@ -116,6 +122,7 @@ def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             yield Finding("CommittedVisible", "a message was committed and nobody ever got it", number)
 
 
+@oracle(Partition.NODE)
 def decided_is_marked(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """DecidedIsMarked: a half message that is decided gets its op message. A store that refuses it is asked again by
     each round: two rounds and a log that takes other records in between are enough.
