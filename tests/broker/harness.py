@@ -197,6 +197,7 @@ class Harness:
         self.settings: dict[str, str] = {}
         self.registered: list[str | None] = []
         self.events: list[Event] = []
+        self.warnings: list[str] = []
         self.refuse_puts: PutStatus | None = None
         self.peers: dict[int, FakePeer] = {}
         self.engine = FakeEngine(self, self.store)
@@ -243,6 +244,9 @@ class Harness:
 
     def emit(self, event: Event) -> None:
         self.events.append(event)
+
+    def warn(self, sentence: str) -> None:
+        self.warnings.append(sentence)
 
     async def save(self, file: str, body: bytes) -> None:
         self.saved[file] = body
@@ -305,6 +309,14 @@ class Harness:
 
     def pull(self, topic: str = "T", queue: int = 0, offset: int = 0, **changes: Any) -> RemotingCommand | None:
         return self.tell(RequestCode.PULL_MESSAGE, pull_header(topic, queue, offset, **changes))
+
+    def damage(self, physical_offset: int, text: bytes) -> None:
+        """Flips a bit of a stored record where it holds `text`."""
+        (file,) = self.disk.list("commitlog")
+        path = f"commitlog/{file}"
+        data = self.disk.contents()[path]
+        at = data.index(text, physical_offset)
+        self.disk.flip_bit(path, at)
 
     def records(self, topic: str = "T", queue: int = 0) -> list[Record]:
         """Everything in a queue, read past every filter."""

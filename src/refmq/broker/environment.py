@@ -30,6 +30,10 @@ class Environment(Protocol):
         """Records a trace event; never fails and never waits."""
         ...
 
+    def warn(self, sentence: str) -> None:
+        """Tells the operator of something that is wrong and that the broker can live with."""
+        ...
+
     async def save(self, file: str, body: bytes) -> None:
         """Replaces a file of the broker's config directory, atomically and durably."""
         ...
