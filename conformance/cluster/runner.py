@@ -18,6 +18,7 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
 from refmq.sim.cluster import Cluster, OpenEngine
 from refmq.sim.loop import Stuck
+from refmq.sim.network import HICCUP_FACTOR
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge, line_of
@@ -251,7 +252,7 @@ class Story:
         for node in self.clients:
             node.resume()
             self._end_half_open(node)
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(SETTLE_S + self._still_under_way_s())
         await self._revive()
         self.world.record_fault("world", "Settled")
         await asyncio.gather(*self.operations)
@@ -263,6 +264,11 @@ class Story:
                 await asyncio.sleep(TRANSACTIONS_SETTLE_S / 6)
                 assert round_ < 6
             await asyncio.gather(*self.operations)
+
+    def _still_under_way_s(self) -> float:
+        """How long a piece may still be on a wire that was slow; what is sent behind it arrives behind it."""
+        slowest_ms = max((step.by_ms for step in self.history.steps if isinstance(step, h.SlowNetwork)), default=0)
+        return slowest_ms / 1000 * HICCUP_FACTOR
 
     def _end_half_open(self, client: Node) -> None:
         """Breaks connections that one side only believes in: it was cut off, or the other side lost its power."""

@@ -18,6 +18,9 @@ WAKE_NS_MAX: Final = 500_000_000
 """How long an answer may take on an undisturbed cluster. Brokers look after held pulls every five seconds anyway, so a
 wake-up that is lost costs seconds."""
 
+CONNECT_NS: Final = 100_000_000
+"""What the ends of a connection that broke may take until both know and a new one is made."""
+
 START_NS: Final = 300_000_000
 """What a broker may take from the end of its recovery until it serves."""
 
@@ -83,6 +86,8 @@ class Quiet:
             self._down.add(line.node)
         elif line.action == "Disconnect":
             self._last[line.node] = number
+            # Who begins right after it may wait for a connection that was being made when it struck.
+            self._from_ns[line.node] = max(self._from_ns.get(line.node, 0), line.at_ns + CONNECT_NS)
         elif line.action == "Settled":
             self._settled = number
             self._broken.clear()

@@ -39,6 +39,8 @@ class _Broker:
     """Where its log ended when it was stopped in good order; None after a crash."""
     lives: int = 0
     lost_power: bool = False
+    has_unseen: bool = False
+    """A crash fell between a write and its event: the log holds what nobody has told of."""
     valid_to: int = 0
     log_end: int = 0
     flushed_to: int = 0
@@ -80,6 +82,14 @@ class _Broker:
     offsets: dict[tuple[str, Queue], int] = field(default_factory=dict)
     loans: dict[tuple[str, Queue], str] = field(default_factory=dict)
     members: set[tuple[str, str]] = field(default_factory=set)
+
+    def forget_the_unseen(self) -> None:
+        """The log is longer than was told: what came behind the last record that was seen may be anything."""
+        self.has_unseen = True
+        self.next_offset.clear()
+        self.halves.clear()
+        self.check_times.clear()
+        self.ops.clear()
 
     def end(self, *, power: bool, clean: bool = False) -> None:
         """The process is gone, and its memory. Without power so is what was not flushed."""
@@ -153,6 +163,8 @@ def _starting(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
             broker.valid_to = line.b
             if line.a not in broker.file_starts or (broker.stopped_at is not None and line.b != broker.stopped_at):
                 yield f"the log is said to be valid from {line.a} to {line.b}, it ended at {broker.stopped_at}"
+            if line.b > broker.log_end and broker.lives > 1:
+                broker.forget_the_unseen()
         case "TruncateLog" if line.a != broker.valid_to:
             yield f"the log was valid to {broker.valid_to}, not to {line.a}"
         case "FinishRecovery":
@@ -263,7 +275,8 @@ def _flushed_units(broker: _Broker, line: Line, promises: Promises) -> Iterator[
 
 
 def _flushed_index(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if line.a >= 0 and not broker.lost_power and line.a not in broker.records:
+    is_known = not broker.lost_power and not broker.has_unseen
+    if line.a >= 0 and is_known and line.a not in broker.records:
         yield f"there is no record at {line.a}"
 
 
@@ -273,7 +286,7 @@ def _checkpoint(broker: _Broker, line: Line, promises: Promises) -> Iterator[str
     for before, stamp in zip(broker.checkpoint, stamps, strict=True):
         if stamp < before:
             yield f"a stamp goes back from {before} to {stamp}"
-        elif stamp not in known:
+        elif stamp not in known and not broker.has_unseen:
             yield f"nothing was stored at {stamp}"
     broker.checkpoint = stamps
 
@@ -331,7 +344,8 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         case "RoundAbort":
             broker.round = None
         case _:
-            if line.a < round_.half or (line.a > round_.half and not broker.lost_power and not broker.min_offset):
+            is_whole = not (broker.lost_power or broker.has_unseen or broker.min_offset)
+            if line.a < round_.half or (line.a > round_.half and is_whole):
                 yield f"the round is at {round_.half}"
             round_.half = line.a + 1
             yield from _passed(broker, line)
@@ -371,7 +385,8 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
 
 
 def _immunity_over(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if line.a in broker.old or (line.a not in broker.halves.values() and not broker.lost_power):
+    is_known = not broker.lost_power and not broker.has_unseen
+    if line.a in broker.old or (line.a not in broker.halves.values() and is_known):
         yield f"{line.a:#x} is not a half message, or was already recorded"
     broker.old.add(line.a)
 

@@ -84,10 +84,12 @@ class _Member:
 
     asked: int = -1
     """The line of its last heartbeat's beginning."""
-    pending: int = 0
-    """Heartbeats that are under way."""
+    pending: dict[int, int] = field(default_factory=dict)
+    """Heartbeats that are under way: operation -> the line where it began."""
     sure: int = -1
     """The line of its last heartbeat's success."""
+    sure_asked: int = -1
+    """The line where that heartbeat began."""
     sure_ns: int = 0
     left: int = -1
     """The line where it last began to leave."""
@@ -115,11 +117,12 @@ class _Group:
                 self._ended(number, line)
         elif line.action == "Heartbeat":
             member = self.of(broker, line.actor)
-            member.pending += 1 if line.outcome == Outcome.INVOKE else -1
             if line.outcome == Outcome.INVOKE:
-                member.asked = number
-            elif line.outcome == Outcome.OK:
-                member.sure, member.sure_ns = number, line.at_ns
+                member.asked = member.pending[line.operation] = number
+                return
+            asked = member.pending.pop(line.operation, -1)
+            if line.outcome == Outcome.OK:
+                member.sure, member.sure_ns, member.sure_asked = number, line.at_ns, asked
         elif line.action == "Leave":
             member = self.of(broker, line.actor)
             if line.outcome == Outcome.INVOKE:
@@ -131,12 +134,13 @@ class _Group:
         """A client's end, or a broker's: members live in memory."""
         for (broker, name), member in self.members.items():
             if broker == line.node or node_of(name) == line.node:
-                member.gone, member.gone_ns, member.pending = number, line.at_ns, 0
+                member.gone, member.gone_ns = number, line.at_ns
+                member.pending.clear()
 
     def is_sure(self, member: _Member, last_fault: int, at_ns: int) -> bool:
         """Whether a client certainly is a member: a heartbeat succeeded, and nothing has happened since."""
         last = max(member.left, member.gone, last_fault)
-        return member.sure > last and member.asked > member.left and at_ns - member.sure_ns < TRUST_NS
+        return member.sure > last and member.sure_asked > member.left and at_ns - member.sure_ns < TRUST_NS
 
     def is_no(self, member: _Member, last_fault: int, at_ns: int) -> bool:
         """Whether a client certainly is not a member: never was, left, ended, or has been silent too long."""
@@ -183,12 +187,12 @@ def node_of(member: str) -> str:
 def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """MembersTold: when a client joins or leaves a group, its other members are notified immediately."""
     group, quiet = _Group(), Quiet()
-    owed: dict[tuple[str, str], tuple[int, int]] = {}  # broker and member -> line and time of the change
+    owed: dict[tuple[str, str], tuple[int, int, str]] = {}  # broker and member -> line, time and cause of the change
     for number, line in enumerate(lines):
         quiet.feed(number, line)
         broker = line.queue[1]
-        for key, (since, at_ns) in list(owed.items()):
-            if quiet.last_fault(key[0], node_of(key[1])) > since:
+        for key, (since, at_ns, cause) in list(owed.items()):
+            if quiet.last_fault(key[0], node_of(key[1]), node_of(cause)) > since:
                 del owed[key]
             elif line.at_ns - at_ns > ROUTE_NS:
                 del owed[key]
@@ -202,7 +206,7 @@ def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
                 same = where == broker and name != line.actor and name.partition("@")[0] == line.group
                 struck = quiet.last_fault(broker, node_of(name))
                 if same and not quiet.is_broken(node_of(name)) and group.is_sure(other, struck, line.at_ns):
-                    owed[where, name] = (number, line.at_ns)
+                    owed[where, name] = (number, line.at_ns, line.actor)
         elif line.action in ("Notified", "Leave", "Heartbeat"):
             if line.action != "Heartbeat":
                 owed.pop((broker, line.actor), None)
