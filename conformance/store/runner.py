@@ -245,8 +245,9 @@ class Runner:
             is_full |= store.dispatched_to < (store.flushed_to if self.setting.sync_flush else store.log_max)
             if self._owes_checkpoint and not (is_full or has_failed or is_disturbed):
                 self._see(seen.Failed("maintain", "there is room again, and puts are refused"))
-            # It had to make everything durable and found no room: the next round does it, whatever the time.
-            self._owes_checkpoint = faults < len(self.disk.happened) and not has_failed
+            # It had to make everything durable and found no room: the next round does it, whatever the time. With
+            # somebody at work meanwhile nobody knows whom the full disk met.
+            self._owes_checkpoint = faults < len(self.disk.happened) and not has_failed and not is_disturbed
             return
         if not self.disk.happened and not is_disturbed:
             self._see(seen.DeletionsKept())
