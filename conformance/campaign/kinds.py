@@ -48,15 +48,17 @@ def make(kind: str, seed: int, steps: int) -> Any:
     return importlib.import_module(f"conformance.{kind}.generate").history(seed, steps)
 
 
-def live(kind: str, history: Any, engine: str) -> Lived:
-    """Lives through a history and judges it. Whatever goes wrong is a violation; nothing is raised."""
+def live(kind: str, history: Any, engine: str, *, counted: bool = False) -> Lived:
+    """Lives through a history and judges it, with `counted` for the coverage as well. Whatever goes wrong is a
+    violation; nothing is raised."""
     if kind == "store" and store_engine(engine).refuses(history.setting) is not None:
         return Lived(refused=True)
     before = signal.signal(signal.SIGVTALRM, _hang)
     signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS_MAX)
     try:
-        run = importlib.import_module(f"conformance.{kind}.runner").run_history(history, engine)
-        return Lived(tuple(run.violations), run.events, run.cells())
+        how = {"counted": counted} if kind == "store" else {}  # the others count from their lines
+        run = importlib.import_module(f"conformance.{kind}.runner").run_history(history, engine, **how)
+        return Lived(tuple(run.violations), run.events, run.cells() if counted else Counter())
     except Hang:
         return Lived((Violation(HANG, f"the history did not end within {HISTORY_SECONDS_MAX} s of processor"),))
     except Exception as error:  # whatever it is, the campaign goes on

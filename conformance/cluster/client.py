@@ -8,6 +8,7 @@ which one cannot tell when it struck.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final
@@ -143,6 +144,8 @@ class Common:
 
     messages: int = 0
     operations: int = 0
+    requests: Counter[int] = field(default_factory=Counter)
+    """By code."""
     sent: dict[str, Sent] = field(default_factory=dict)
     """By key."""
     members: list[str] = field(default_factory=list)
@@ -208,6 +211,7 @@ class ScriptedClient:
 
     async def ask(self, broker: BrokerAddress, command: RemotingCommand, timeout_s: float) -> RemotingCommand | Outcome:
         """The answer, or how it ended without one."""
+        self.common.requests[command.code] += 1
         try:
             return await self.client.invoke(broker.address, command, timeout_s)
         except ConnectFailed:
@@ -332,6 +336,7 @@ class ScriptedClient:
         try:
             for _ in range(ends):
                 command = oneway(RequestCode.END_TRANSACTION, encode_header(end))
+                self.common.requests[command.code] += 1
                 await self.client.oneway(broker.address, command, TIMEOUT_S)
         except NetworkError:
             self.record(

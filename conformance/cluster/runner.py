@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +14,7 @@ from conformance.cluster import history as h
 from conformance.cluster import questions
 from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
 from conformance.cluster.faults import disturb, strike
+from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
@@ -43,6 +45,16 @@ class Run:
     violations: list[Violation]
     lines: list[Line]
     world: World
+    requests: Counter[int]
+    """What clients asked, by code."""
+
+    @property
+    def events(self) -> int:
+        return len(self.lines)
+
+    def cells(self) -> Cells:
+        """What happened, for the coverage."""
+        return cells_of(self.lines, self.requests)
 
 
 @dataclass
@@ -348,4 +360,4 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     found = [Violation(f.invariant, f.sentence, f.line) for f in judge(lines, promises)]
-    return Run(violations + found, lines, world)
+    return Run(violations + found, lines, world, story.common.requests)

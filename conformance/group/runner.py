@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -12,6 +13,7 @@ from typing import Final
 from conformance.base import Violation
 from conformance.cluster.client import DELAYS_S
 from conformance.cluster.faults import disturb, strike
+from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from conformance.group import history as h
 from conformance.group.clients import CODES, Common, Member, Sending
@@ -46,6 +48,16 @@ class Run:
     violations: list[Violation]
     lines: list[Line]
     world: World
+    requests: Counter[int]
+    """What clients asked, by code."""
+
+    @property
+    def events(self) -> int:
+        return len(self.lines)
+
+    def cells(self) -> Cells:
+        """What happened, for the coverage."""
+        return cells_of(self.lines, self.requests)
 
 
 @dataclass
@@ -298,4 +310,4 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
             violations.append(Violation("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
     found = [Violation(f.invariant, f.sentence, f.line) for f in judge_group(lines, Promises(settled=not violations))]
-    return Run(violations + found, lines, world)
+    return Run(violations + found, lines, world, story.common.requests)

@@ -18,11 +18,11 @@ def replay(history: dict[str, Any], *, engine: str, verbose: bool) -> list[Viola
     refusal = store_engine(engine).refuses(value.setting)
     if refusal is not None:
         raise UsageError(f"the history cannot be replayed on {engine}: {refusal}")
-    violations, observations = run_history(value, engine)
+    run = run_history(value, engine)
     if verbose:
         print(value)
-        for number, seen in enumerate(observations):
+        for number, seen in enumerate(run.observations):
             print(
                 f"{number:4} {type(seen).__name__}" if isinstance(seen, Readout | Recovered) else f"{number:4} {seen}"
             )
-    return violations
+    return run.violations

@@ -11,6 +11,7 @@ from conformance.oracles import store_events as seen
 from conformance.oracles.store import judge
 from conformance.store import at_rest, damage, messages, raw, telling
 from conformance.store import history as h
+from conformance.store.counted import Cells, Told
 from conformance.store.damage import ABORT, CHECKPOINT
 from conformance.store.damaged import leftovers, must_be_refused, start_damaged
 from conformance.store.drive import ack, drive, plan, put
@@ -59,6 +60,8 @@ class Runner:
     """None while the store is not running."""
     is_broken: bool = False
     """The store could not be started; nothing more can be learned."""
+    told: Told | None = None
+    """Counts what the store does."""
 
     def __post_init__(self) -> None:
         self.disk = SimulatedDisk(
@@ -512,6 +515,8 @@ class Runner:
     # --- crashes and starts -----------------------------------------------------------------------------------
 
     def _crash(self, how: h.ProcessCrash | h.PowerLoss) -> None:
+        if self.told is not None:
+            self.told.fault(type(how).__name__)
         self.store = None
         self._armed = self._meanwhile = None
         self._waiting.clear()
@@ -532,7 +537,7 @@ class Runner:
         for how, at, survivors in step.deaths:
             self.disk.crash_at(self.disk.operations + at, scripted(survivors))
             try:
-                drive(self.engine.open_store(self.disk, self.setting).start(TimestampMs(self.now_ms)))
+                drive(self._open_store().start(TimestampMs(self.now_ms)))
                 self.disk.kill()  # it came through; then it dies right after
             except SimulatedCrash:
                 pass
@@ -544,7 +549,7 @@ class Runner:
             if was_durable and ABORT not in after and raw.differences(before, after):
                 self._see(seen.Failed("StartStore", "a start has changed files, and they look cleanly stopped"))
         try:
-            store = self.engine.open_store(self.disk, self.setting)
+            store = self._open_store()
             report = drive(store.start(TimestampMs(self.now_ms)))
         except Exception as error:
             self._cannot_start(error)
@@ -552,6 +557,9 @@ class Runner:
         readout = self._started(store, report)
         if undisturbed is not None:
             self._see(seen.Recovered(undisturbed, readout))
+
+    def _open_store(self) -> MessageStore:
+        return self.engine.open_store(self.disk, self.setting, None if self.told is None else self.told.event)
 
     def _started(self, store: MessageStore, report: RecoveryReport) -> seen.Readout:
         self.store = store
@@ -690,9 +698,30 @@ class Runner:
                 self._see(seen.Failed("WriteCheckpoint", "a power loss now would bring back the checkpoint before it"))
 
 
-def run_history(history: h.History, engine: str = "reference") -> tuple[list[Violation], list[seen.Observation]]:
-    """Lives through a history and judges it."""
-    runner = Runner(history.setting, store_engine(engine))
+@dataclass
+class Run:
+    """What came of a history."""
+
+    violations: list[Violation]
+    observations: list[seen.Observation]
+    told: Told | None
+
+    @property
+    def events(self) -> int:
+        return len(self.observations)
+
+    def cells(self) -> Cells:
+        """What happened, for the coverage."""
+        return self.told.cells if self.told is not None else Cells()
+
+
+def run_history(history: h.History, engine: str = "reference", *, counted: bool = False) -> Run:
+    """Lives through a history and judges it. With `counted` its steps, events and faults are counted, which costs a
+    third more."""
+    told = Told() if counted else None
+    runner = Runner(history.setting, store_engine(engine), told=told)
     for step in history.steps:
         runner.take(step)
-    return runner.finish(), runner.observations
+        if told is not None:
+            told.take(step, runner.disk)
+    return Run(runner.finish(), runner.observations, told)
