@@ -55,10 +55,9 @@ def campaign_command(kind: str, what: str) -> None:
         job = Job(kind, engine, steps)
         result = run_campaign(job, minutes=minutes, jobs=jobs, first_seed=seed, folder=out)
         if not result.is_clean:
-            count = sum(result.findings.counts().values())
-            raise CheckFound(
-                f"{count} of {result.histories} histories broke a promise, in {len(result.findings.classes)} ways."
-            )
+            counts = result.findings.counts()
+            broken = f"{sum(counts.values())} of {result.histories} histories"
+            raise CheckFound(f"{broken} broke a promise, in {len(counts)} ways.")
 
 
 def _check_engine(kind: str, engine: str) -> None:
