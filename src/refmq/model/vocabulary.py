@@ -524,14 +524,20 @@ CLIENT_FIELDS: Final = {
     "Notified": (),
     "LockQueue": ("granted", "at_ms"),
     "UnlockQueue": ("", "at_ms"),
-    "Produce": ("class", "", "message"),
+    "Produce": ("message_class", "", "message"),
     "Subscribe": ("wanted_classes", "orderly", "retries_max", "from_first"),
     "Listen": ("reconsume_times", "queue_offset", "message"),
 }
-"""What the events of a client's operation hold; -1 where the answer is not known yet. The status of a sending that is
-invoked is the class of the message, a number below 4 by which filters choose; that of a pull is how many ms it may
-wait. `Notified` is no operation: a broker has told the client that its group changed. The last three are what an
-application sees of a real client: it sends, it joins a group, its listener is called."""
+"""What the events of a client's operation hold; -1 where the answer is not known yet. `Notified` is no operation: a
+broker has told the client that its group changed. The last three are what an application sees of a real client: it
+sends, it joins a group, its listener is called."""
+
+INVOKED_FIELDS: Final = {
+    **{name: (*CLIENT_FIELDS[name][:3], "message_class") for name in ("Send", "SendBatch", "SendDelayed", "SendHalf")},
+    **{name: (*CLIENT_FIELDS[name][:3], "wait_ms") for name in ("Pull", "PullFiltered")},
+}
+"""Where there is no status yet, in an `invoke`: the class of the message, a number below 4 by which filters choose; and
+how long a pull may wait."""
 
 CONSUMED_FIELDS: Final = ("physical_offset", "queue_offset", "message", "size_bytes")
 """What a `consumed` event holds: one message that reached a client, whatever operation brought it."""
@@ -547,4 +553,6 @@ def fields_of(action: str, outcome: str) -> tuple[str, ...]:
     """What the four numbers of an event hold; `outcome` is "step" for a node's, else one of `CLIENT_OUTCOMES`."""
     if outcome == "consumed":
         return CONSUMED_FIELDS
+    if outcome == "invoke" and action in INVOKED_FIELDS:
+        return INVOKED_FIELDS[action]
     return FIELDS.get(action, ()) if outcome == "step" else CLIENT_FIELDS.get(action, ())

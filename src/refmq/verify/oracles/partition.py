@@ -84,10 +84,8 @@ def _group_of(line: Line) -> Key:
 
 def _message_of(line: Line) -> Key | None:
     names = fields_of(line.action, Outcome(line.outcome).name.lower())
-    return (line[A + names.index("message")],) if "message" in names else None
+    return (line.message,) if "message" in names else None
 
-
-A: Final = Line._fields.index("a")
 
 KEYS: Final[dict[Partition, Callable[[Line], Key | None]]] = {
     Partition.QUEUE: lambda line: line.queue,

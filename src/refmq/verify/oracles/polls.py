@@ -28,7 +28,7 @@ def skipped_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
         poll = polls.feed(line)
         if poll is None or poll.status != FOUND:
             continue
-        brought = {message.b for message in poll.messages if message.queue == poll.queue}
+        brought = {message.queue_offset for message in poll.messages if message.queue == poll.queue}
         for offset in range(poll.from_offset, poll.next_offset):
             key = (poll.queue, offset)
             if offset in brought:
@@ -59,11 +59,16 @@ def nonmonotonic_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             yield Finding("NonmonotonicPoll", f"{where} goes on at {poll.next_offset}", number)
         last = poll.from_offset - 1
         for message in poll.messages:
-            if not last < message.b < poll.next_offset:
-                yield Finding("NonmonotonicPoll", f"{where} brought offset {message.b} after {last}", number)
-            last = message.b
+            if not last < message.queue_offset < poll.next_offset:
+                yield Finding("NonmonotonicPoll", f"{where} brought offset {message.queue_offset} after {last}", number)
+            last = message.queue_offset
             if message.queue != poll.queue:
                 yield Finding("NonmonotonicPoll", f"{where} brought a message of {message.queue}", number)
+
+
+def durable_to(line: Line) -> int:
+    """What a flush of the log, or the end of a recovery, says to be durable."""
+    return line.flushed_to if line.action == "FlushLog" else line.valid_to
 
 
 @oracle(Partition.NODE)
@@ -76,11 +81,12 @@ def never_serve_unflushed(lines: Iterable[Line], promises: Promises) -> Iterator
     for number, line in enumerate(lines):
         if line.outcome == Outcome.STEP:
             if line.action in ("FlushLog", "FinishRecovery"):
-                flushed_to[line.node] = max(line.a, flushed_to.get(line.node, 0))
+                flushed_to[line.node] = max(durable_to(line), flushed_to.get(line.node, 0))
         elif line.outcome == Outcome.CONSUMED and promises.flush_sync:
             broker = line.queue[1]
-            if broker in flushed_to and line.a + line.d > flushed_to[broker]:
-                sentence = f"{line.actor} got the record at {line.a}; {broker} is flushed to {flushed_to[broker]} only"
+            if broker in flushed_to and line.physical_offset + line.size_bytes > flushed_to[broker]:
+                flushed = f"{broker} is flushed to {flushed_to[broker]} only"
+                sentence = f"{line.actor} got the record at {line.physical_offset}; {flushed}"
                 yield Finding("NeverServeUnflushed", sentence, number)
 
 
@@ -95,13 +101,15 @@ def durable_ack(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
         if not promises.flush_sync:
             return
         if line.outcome == Outcome.STEP and line.action in ("FlushLog", "FinishRecovery"):
-            flushed_to[line.node] = max(line.a, flushed_to.get(line.node, 0))
+            flushed_to[line.node] = max(durable_to(line), flushed_to.get(line.node, 0))
         elif (line.action == "AckPut" and line.outcome == Outcome.STEP) or (
             line.action in ("Send", "SendBatch", "SendHalf") and line.outcome == Outcome.OK
         ):
             broker = line.queue[1]
-            if line.d == 0 and line.a >= flushed_to.get(broker, line.a + 1):
-                sentence = f"{broker} acknowledges the record at {line.a}, flushed to {flushed_to[broker]}"
+            if line.status == 0 and line.physical_offset >= flushed_to.get(broker, line.physical_offset + 1):
+                sentence = (
+                    f"{broker} acknowledges the record at {line.physical_offset}, flushed to {flushed_to[broker]}"
+                )
                 yield Finding("DurableAck", sentence, number)
 
 
@@ -121,11 +129,11 @@ def flushed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
         if line.action in ("StartStore", "FinishRecovery"):
             oldest.pop(line.node, None)
         elif line.action == "AppendMessage":
-            oldest.setdefault(line.node, (number, line.at_ns, line.a + line.d))
+            oldest.setdefault(line.node, (number, line.at_ns, line.physical_offset + line.size_bytes))
         if line.node in oldest:
             since, at_ns, end = oldest[line.node]
             if line.at_ns - at_ns > FLUSH_NS_MAX and quiet.last_fault_of(line) < since:
                 yield Finding("FlushedInTime", f"{line.node} has not flushed the record that ends at {end}", number)
                 del oldest[line.node]
-            elif line.action == "FlushLog" and line.a >= end:
+            elif line.action == "FlushLog" and line.flushed_to >= end:
                 del oldest[line.node]

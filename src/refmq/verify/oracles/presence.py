@@ -63,14 +63,14 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 case "Settled":
                     failing.clear()
                     forgotten = (number, max(line.at_ns, forgotten[1]))
-        elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.d == 0:
+        elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.status == 0:
             has_topic.setdefault((topic, broker), (number, line.at_ns))
         elif line.action == "QueryRoute" and line.outcome == Outcome.OK and broker not in set_clocks | failing:
             if broker in down:
                 since_ns, power = down[broker]
-                if line.a and line.at_ns - since_ns > (EXPIRY_NS if power else ROUTE_NS):
+                if line.queues and line.at_ns - since_ns > (EXPIRY_NS if power else ROUTE_NS):
                     yield Finding("RouteKnown", f"the route of {topic} has {broker}, which is gone", number)
-            elif not line.a and (topic, broker) in has_topic:
+            elif not line.queues and (topic, broker) in has_topic:
                 since, at_ns = has_topic[topic, broker]
                 disturbed = max(calm_from.get(broker, (-1, 0)), forgotten)
                 is_told = since > disturbed[0] and line.at_ns - at_ns > ROUTE_NS
@@ -172,9 +172,9 @@ def members_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             overlaps = max(member.asked, member.left, last_fault) > begun
             if overlaps or quiet.is_broken(broker, node_of(who)) or not quiet.expects(line):
                 continue
-            if not line.a and member.sure < begun and group.is_sure(member, last_fault, line.at_ns):
+            if not line.found and member.sure < begun and group.is_sure(member, last_fault, line.at_ns):
                 yield Finding("MembersKnown", f"{broker} does not list {who}, which is a member", number)
-            elif line.a and group.is_no(member, last_fault, line.at_ns):
+            elif line.found and group.is_no(member, last_fault, line.at_ns):
                 yield Finding("MembersKnown", f"{broker} lists {who}, which is not a member", number)
 
 

@@ -105,12 +105,13 @@ def _mistakes(line: Line) -> Iterator[str]:
             if getattr(line, letter) != value:
                 yield f"{letter} is {getattr(line, letter)} without an answer"
     if line.outcome == Outcome.OK:
-        if line.action in ("CommitOffset", "QueryOffset") and line.d:
-            yield f"a success with status {line.d}"
-        if line.action in ("LockQueue", "ViewRefresh") and line.a not in (0, 1):
-            yield f"{line.a} is neither yes nor no"
-        if line.action in ("LockQueue", "UnlockQueue") and line.b != line.at_ns // 1_000_000:
-            yield f"it is recorded at another time than {line.b}"
+        if line.action in ("CommitOffset", "QueryOffset") and line.status:
+            yield f"a success with status {line.status}"
+        is_yes = line.granted if line.action == "LockQueue" else line.found if line.action == "ViewRefresh" else 0
+        if is_yes not in (0, 1):
+            yield f"{is_yes} is neither yes nor no"
+        if line.action in ("LockQueue", "UnlockQueue") and line.at_ms != line.at_ns // 1_000_000:
+            yield f"it is recorded at another time than {line.at_ms}"
     if line.topic.startswith("RMQ_SYS_TRANS_") and line.queue_id != 0:
         yield f"there is no queue {line.queue_id}"
     if line.queue_id != -1 and (not line.subject or line.action in NO_QUEUE):
@@ -158,7 +159,7 @@ class _Pairs:
 
     @staticmethod
     def _key(line: Line) -> tuple[object, ...]:
-        more: object = line.c if line.action == "SendBatch" else None
+        more: object = line.message if line.action == "SendBatch" else None
         if line.action in ("QueryRoute", "ViewRefresh"):
             more = line.subject
         return line.actor, line.operation, line.action, more
