@@ -53,7 +53,7 @@ def bounds_exact(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
     for number, line in enumerate(lines):
         queue = line.queue
         if line.outcome == Outcome.STEP:
-            if line.action == "AppendMessage":
+            if line.action in ("AppendMessage", "DispatchMessage"):  # a crash may have come before the first of them
                 appended[queue] = max(appended.get(queue, 0), line.queue_offset + 1)
             elif line.action == "ExpireFile" or (line.action == "PowerLoss" and not promises.flush_sync):
                 expired.add(line.node)

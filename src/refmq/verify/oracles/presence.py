@@ -37,6 +37,8 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     down: dict[str, tuple[int, bool]] = {}  # since when, and whether without power
     calm_from: dict[str, tuple[int, int]] = {}  # line, and the time from which on the broker is in every route
     forgotten = (-1, 0)  # the same for all brokers: the nameserver was restarted
+    restarted_ns = 0
+    begun: Remembered[tuple[str, int], tuple[int, int]] = Remembered()  # line and time of a sending's beginning
     set_clocks: set[str] = set()
     failing: set[str] = set()
     for number, line in enumerate(lines):
@@ -44,7 +46,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
         if line.outcome == Outcome.STEP:
             match line.action:
                 case "ProcessCrash" if line.node.startswith(NAMESERVER):
-                    forgotten = (number, line.at_ns + REGISTER_NS)
+                    forgotten, restarted_ns = (number, line.at_ns + REGISTER_NS), line.at_ns
                 case "ProcessCrash" | "PowerLoss" | "StopStore":
                     down[line.node] = (line.at_ns, line.action == "PowerLoss")
                     if line.action == "PowerLoss" and not promises.flush_sync:
@@ -63,8 +65,11 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 case "Settled":
                     failing.clear()
                     forgotten = (number, max(line.at_ns, forgotten[1]))
+        elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.INVOKE:
+            begun[line.actor, line.operation] = (number, line.at_ns)
         elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.status == 0:
-            has_topic.setdefault((topic, broker), (number, line.at_ns))
+            # The nameserver was told when the broker made the topic, which is before it answers.
+            has_topic.setdefault((topic, broker), begun.get((line.actor, line.operation), (number, line.at_ns)))
         elif line.action == "QueryRoute" and line.outcome == Outcome.OK and broker not in set_clocks | failing:
             if broker in down:
                 since_ns, power = down[broker]
@@ -73,7 +78,8 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             elif not line.queues and (topic, broker) in has_topic:
                 since, at_ns = has_topic[topic, broker]
                 disturbed = max(calm_from.get(broker, (-1, 0)), forgotten)
-                is_told = since > disturbed[0] and line.at_ns - at_ns > ROUTE_NS
+                was_up = at_ns - restarted_ns > ROUTE_NS
+                is_told = since > disturbed[0] and was_up and line.at_ns - at_ns > ROUTE_NS
                 if is_told or (line.at_ns > disturbed[1] and line.at_ns - at_ns > ROUTE_NS):
                     yield Finding("RouteKnown", f"the route of {topic} does not have {broker}", number)
 
