@@ -464,6 +464,11 @@ NAMESERVER: Final = (
 )
 """The steps of a nameserver. They have no specification: its promise is that routes follow from what brokers said."""
 
+DISTURBANCES: Final = (
+    Action("FlipBit", By.ENVIRONMENT, "A bit of a stored message flips; nobody wrote.", ("", "", "message")),
+)
+"""What the world does to a node beyond the faults of the specifications, where the event holds something."""
+
 ANOMALIES: Final = (
     Invariant("InconsistentOffset", "A place in a queue holds one message for ever, whoever names it."),
     Invariant("SkippedPoll", "A pull brings every message in the stretch that it passes."),
@@ -493,13 +498,20 @@ ANOMALIES: Final = (
     Invariant("OnlyHoldersAct", "A member pulls, hands out and commits only queues that it has."),
     Invariant("ListenedIsWanted", "A listener gets messages that its group wants, from where they are stored."),
     Invariant("DeadAfterRetries", "A dead letter has failed once more than there are retries."),
+    Invariant("NeverAskedEarly", "A producer is not asked about a message before its immunity is over."),
+    Invariant("PullWithinLimits", "A pull brings no more messages and bytes than it asked for and a broker gives."),
+    Invariant("SettingsFollow", "A setting that was changed is so; one that was refused is as before."),
+    Invariant("OneAnswerPerRequest", "A request has one answer, and a one-way request none."),
+    Invariant("TablesSaved", "When all is quiet the files of a broker hold what it knows."),
     Invariant("ConsumedWhenCalm", "In a group that nothing disturbs a message is consumed at once, and once."),
 )
 """What clients see and no specification has: the families of Jepsen's kafka workload for queues, as the promises that
 they break ("lost write" is AckedSurvives and has its name), and the promise of long polling."""
 
 FIELDS: Final = {
-    action.name: action.fields for actions in (*(each.actions for each in PROTOCOLS), NAMESERVER) for action in actions
+    action.name: action.fields
+    for actions in (*(each.actions for each in PROTOCOLS), NAMESERVER, DISTURBANCES)
+    for action in actions
 }
 """What `a`, `b`, `c`, `d` of a node's event hold. An action of two protocols has the same fields in both."""
 
@@ -522,6 +534,8 @@ CLIENT_FIELDS: Final = {
     "Leave": (),
     "ViewRefresh": ("found",),
     "Notified": (),
+    "Ask": ("code", "", "", "status"),
+    "Configure": ("wanted", "applied", "", "status"),
     "LockQueue": ("granted", "at_ms"),
     "UnlockQueue": ("", "at_ms"),
     "Produce": ("message_class", "", "message"),
@@ -533,11 +547,13 @@ broker has told the client that its group changed. The last three are what an ap
 sends, it joins a group, its listener is called."""
 
 INVOKED_FIELDS: Final = {
-    **{name: (*CLIENT_FIELDS[name][:3], "message_class") for name in ("Send", "SendBatch", "SendDelayed", "SendHalf")},
-    **{name: (*CLIENT_FIELDS[name][:3], "wait_ms") for name in ("Pull", "PullFiltered")},
+    **{name: (*CLIENT_FIELDS[name][:3], "message_class") for name in ("Send", "SendBatch", "SendDelayed")},
+    "SendHalf": ("immune_until_ms", "half_offset", "message", "message_class"),
+    "Pull": ("from_offset", "count_max", "max_offset", "wait_ms"),
+    "PullFiltered": ("from_offset", "count_max", "wanted_classes", "wait_ms"),
 }
-"""Where there is no status yet, in an `invoke`: the class of the message, a number below 4 by which filters choose; and
-how long a pull may wait."""
+"""Where an `invoke` knows more than its outcome: the class of the message, a number below 4 by which filters choose;
+until when nobody may be asked about it; how much a pull asks for, and how long it may wait."""
 
 CONSUMED_FIELDS: Final = ("physical_offset", "queue_offset", "message", "size_bytes")
 """What a `consumed` event holds: one message that reached a client, whatever operation brought it."""

@@ -56,15 +56,18 @@ from refmq.verify.oracles.polls import (
     flushed_in_time,
     never_serve_unflushed,
     nonmonotonic_poll,
+    pull_within_limits,
     skipped_poll,
 )
 from refmq.verify.oracles.presence import members_known, members_told, route_known
 from refmq.verify.oracles.records import well_formed
+from refmq.verify.oracles.settings import settings_follow
 from refmq.verify.oracles.transactions import (
     committed_once,
     committed_visible,
     decided_is_marked,
     every_half_decided,
+    never_asked_early,
     no_half_visible,
     rolled_back_never_visible,
 )
@@ -122,6 +125,9 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "WellFormed": well_formed,
     "SidesAgree": sides_agree,
     "NodeCoherent": node_coherent,
+    "NeverAskedEarly": never_asked_early,
+    "PullWithinLimits": pull_within_limits,
+    "SettingsFollow": settings_follow,
     "NoSkippedOffset": no_skipped_offset,
     "EveryMessageConsumed": every_message_consumed,
     "OrderlyInOrder": orderly_in_order,

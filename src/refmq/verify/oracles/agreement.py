@@ -46,7 +46,8 @@ class _Sides:
         self.appended: Remembered[tuple[str, int], int] = Remembered()
         """Broker and message -> the line of the last copy."""
         self.decided: Remembered[tuple[int, int], None] = Remembered()
-        self.asked_offsets: Remembered[tuple[str, Queue, int], None] = Remembered()
+        self.asked_offsets: Remembered[tuple[str, Queue, int], int] = Remembered()
+        """Group, queue and offset -> how many commits of it were asked for and are not done."""
         self.ends: dict[Queue, tuple[int, int]] = {}
         """Where a queue ends: at least and at most. A crash may take units back, for a while or for good."""
         self.begun: Remembered[tuple[str, str, int], tuple[int, int]] = Remembered()
@@ -109,8 +110,11 @@ def _step(number: int, line: Line, sides: _Sides) -> Iterator[str]:
                 yield f"{line.status} is not a status of a rollback"
         case "CommitOffset" if not line.actor.startswith(OWN_GROUPS):
             sides.steps["CommitOffset", line.actor, line.queue, line.after] = number
-            if (line.actor, line.queue, line.after) not in sides.asked_offsets:
-                yield f"nobody asked for {line.after}"
+            commit = (line.actor, line.queue, line.after)
+            left = sides.asked_offsets.get(commit, 0)
+            sides.asked_offsets[commit] = left - 1
+            if left < 1:
+                yield f"{line.after} was not asked for, or not so often"
         case "LockQueue" | "UnlockQueue":
             sides.steps[line.action, line.actor, line.queue, 1] = number
             asked_for = (line.action, line.actor, line.queue)
@@ -148,7 +152,8 @@ def _client(number: int, line: Line, sides: _Sides) -> Iterator[str]:
                 if sides.half_queue.get(line.message, line.queue) != line.queue:
                     yield f"the half message is for {sides.half_queue[line.message]}"
             case "CommitOffset":
-                sides.asked_offsets[line.group, line.queue, line.after] = None
+                commit = (line.group, line.queue, line.after)
+                sides.asked_offsets[commit] = sides.asked_offsets.get(commit, 0) + 1
         return
     begun, end_then = sides.begun.get(key, (number, 0))
     if is_lock and line.outcome != Outcome.UNKNOWN:

@@ -37,6 +37,8 @@ LASTING: Final = frozenset(
         "CrashPlanned",
         "ConsumerPause",
         "JumpClock",
+        "SlowDisk",
+        "FlipBit",
     }
 )
 """Faults that strike later, or for a while: until everything is repaired (`Settled`) nothing is expected any more."""

@@ -27,6 +27,10 @@ class _Round:
 
     half: int
     next_op: int
+    first_half: int
+    first_op: int
+    removed: set[int] = field(default_factory=set)
+    """Op messages whose half message this round has passed."""
 
 
 @dataclass(slots=True)
@@ -132,6 +136,9 @@ def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
         broker = brokers.get(line.node)
         if broker is None or line.node in failing:
             continue
+        if line.action == "FlipBit":  # a round passes what it cannot read
+            broker.has_unseen = True
+            broker.ops.clear()
         if line.action in ("ProcessCrash", "PowerLoss"):
             broker.stopped_at = None
             broker.end(power=line.action == "PowerLoss")
@@ -336,7 +343,7 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
             broker.progress is not None and broker.progress != (line.half_offset, line.op_offset)
         ):
             yield f"the last round ended at {broker.progress}"
-        broker.round = _Round(line.half_offset, line.op_offset)
+        broker.round = _Round(line.half_offset, line.op_offset, line.half_offset, line.op_offset)
         return
     if line.action == "PersistProgress":
         told = (line.half_offset, line.op_offset)
@@ -365,6 +372,9 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         case "RoundFinish":
             if line.half_offset != round_.half or line.op_offset > round_.next_op:
                 yield f"the round is at {round_.half} and {round_.next_op}"
+            expected = _op_progress(broker, round_)
+            if expected is not None and line.op_offset != expected:
+                yield f"the op messages before {expected} are no longer needed, not those before {line.op_offset}"
             broker.round, broker.progress = None, (line.half_offset, line.op_offset)
         case "RoundAbort":
             broker.round = None
@@ -376,6 +386,21 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
             yield from _passed(broker, line)
 
 
+def _op_progress(broker: _Broker, round_: _Round) -> int | None:
+    """How far the op messages are done with when a round ends: an unbroken run of those that name a half message before
+    the round, one that it passed, or one that a later one names as well. None if not all of them are known."""
+    if any(op not in broker.ops for op in range(round_.first_op, round_.next_op)):
+        return None
+    last = {broker.ops[op]: op for op in range(round_.first_op, round_.next_op)}
+    op = round_.first_op
+    while op < round_.next_op:
+        half = broker.ops[op]
+        if half >= round_.first_half and op not in round_.removed and last[half] == op:
+            break
+        op += 1
+    return op
+
+
 def _op_queue(line: Line) -> Queue:
     return OP_TOPIC, line.node, 0
 
@@ -384,6 +409,8 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
     """A round passes a half message."""
     message = broker.halves.get(line.half_offset)
     if line.action == "HalfRemoved":
+        if broker.round is not None:
+            broker.round.removed.add(line.op_offset)
         if line.op_offset >= 0 and broker.ops.get(line.op_offset, line.half_offset) != line.half_offset:
             yield f"op message {line.op_offset} names {broker.ops[line.op_offset]}"
         return

@@ -75,6 +75,7 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
     places: Remembered[int, set[Place]] = Remembered()
     crashed: dict[str, int] = {}
     sent_at: Remembered[int, int] = Remembered()
+    damaged: Remembered[int, None] = Remembered()
     losses = _Losses()
     for number, line in enumerate(lines):
         losses.feed(number, line)
@@ -87,8 +88,11 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
                 late_ms = line.at_ns // 1_000_000 - sent.due_ms
                 if late_ms > LATE_MS_MAX and quiet.last_fault_of(line) < sent.operation:
                     yield Finding("DelayedDelivered", f"a delayed message is delivered {late_ms} ms late", number)
-            if line.action in CRASHES:
+            if line.action in ("ProcessCrash", "PowerLoss", "StartStore"):
                 crashed[line.node] = number
+            if line.action == "FlipBit":
+                waiting.pop(line.message, None)
+                damaged[line.message] = None
             if line.action == "PowerLoss" and not promises.flush_sync:
                 for key in [key for key, (broker, _) in waiting.items() if broker == line.node]:
                     del waiting[key]
@@ -97,7 +101,7 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
                 places[line.message] = set()
                 sent_at[line.message] = number
             elif line.outcome == Outcome.OK and line.status == 0 and not places.get(line.message):
-                is_gone = losses.struck(line) and not promises.flush_sync
+                is_gone = (losses.struck(line) and not promises.flush_sync) or line.message in damaged
                 waiting.update({} if is_gone else {line.message: (line.queue[1], number)})
         elif line.outcome == Outcome.CONSUMED and line.message in places and not line.topic.startswith("%"):
             waiting.pop(line.message, None)
@@ -177,6 +181,8 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 yield Finding("RetriedOrDead", f"a message is {what} that nobody sent back for that", number)
         elif line.outcome == Outcome.STEP and line.action in CRASHES:
             crashed[line.node] = number
+        if line.outcome == Outcome.STEP and line.action == "FlipBit":
+            owed = {key: numbers for key, numbers in owed.items() if key[1] != line.message}
         if line.outcome == Outcome.STEP and line.action == "PowerLoss":
             owed = {key: numbers for key, numbers in owed.items() if key[0] != line.node}
     if promises.settled:

@@ -66,6 +66,34 @@ def nonmonotonic_poll(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
                 yield Finding("NonmonotonicPoll", f"{where} brought a message of {message.queue}", number)
 
 
+MESSAGES_MAX: Final = 32
+BYTES_MAX: Final = 256 << 10
+"""What a broker gives to one pull at most, however much it wants: maxTransferCountOnMessageInMemory and
+maxTransferBytesOnMessageInMemory, 4.9.8. The first message is always given."""
+
+
+@oracle(Partition.GROUP)
+def pull_within_limits(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """PullWithinLimits: a pull brings no more messages than it asked for, and no more than a broker gives at once."""
+    wanted: Remembered[tuple[str, int], int] = Remembered()
+    brought: Remembered[tuple[str, int], list[int]] = Remembered()
+    for number, line in enumerate(lines):
+        if line.action not in ("Pull", "PullFiltered"):
+            continue
+        key = (line.actor, line.operation)
+        if line.outcome == Outcome.INVOKE:
+            wanted[key] = line.count_max if line.count_max > 0 else MESSAGES_MAX
+        elif line.outcome == Outcome.CONSUMED:
+            if key not in brought:
+                brought[key] = []
+            brought[key].append(line.size_bytes)
+        else:
+            sizes, count_max = brought.pop(key, []), min(MESSAGES_MAX, wanted.pop(key, MESSAGES_MAX))
+            if len(sizes) > count_max or sum(sizes[1:]) > BYTES_MAX:
+                sentence = f"{line.actor} gets {len(sizes)} messages, {sum(sizes)} bytes; {count_max} are the limit"
+                yield Finding("PullWithinLimits", sentence, number)
+
+
 def durable_to(line: Line) -> int:
     """What a flush of the log, or the end of a recovery, says to be durable."""
     return line.flushed_to if line.action == "FlushLog" else line.valid_to

@@ -16,9 +16,8 @@ from refmq.verify.oracles.partition import Partition, oracle
 NOT_KNOWN_YET: Final[dict[str, dict[str, int]]] = {
     "Send": {"a": -1, "b": -1},
     "SendBatch": {"a": -1, "b": -1},
-    "SendHalf": {"a": -1, "b": -1},
-    "Pull": {"b": -1, "c": -1},
-    "PullFiltered": {"b": -1},
+    "SendHalf": {"b": -1},
+    "Pull": {"c": -1},
     "QueryOffset": {"a": -1, "d": 0},
     "QueryKey": {"a": -1, "b": 0},
     "QueryBounds": {"a": -1, "b": -1},
@@ -27,6 +26,8 @@ NOT_KNOWN_YET: Final[dict[str, dict[str, int]]] = {
     "LockQueue": {"a": 0, "b": 0},
     "UnlockQueue": {"a": 0, "b": 0},
     "CommitOffset": {"d": 0},
+    "Configure": {"b": 0, "d": 0},
+    "Ask": {"d": 0},
     "EndTransaction": {"d": 0},
 }
 """What an `invoke` holds where only the answer knows."""
@@ -43,6 +44,8 @@ REPEATED: Final[dict[str, str]] = {
     "Pull": "a",
     "PullFiltered": "ac",
     "CommitOffset": "ab",
+    "Configure": "a",
+    "Ask": "a",
     "QueryKey": "c",
     "EndTransaction": "abc",
 }
@@ -160,6 +163,8 @@ class _Pairs:
     @staticmethod
     def _key(line: Line) -> tuple[object, ...]:
         more: object = line.message if line.action == "SendBatch" else None
+        if line.action in ("LockQueue", "UnlockQueue"):  # one request may ask for several
+            more = line.queue
         if line.action in ("QueryRoute", "ViewRefresh"):
             more = line.subject
         return line.actor, line.operation, line.action, more

@@ -89,6 +89,9 @@ def every_half_decided(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
                 if half.queue[1] == broker and half.physical_offset >= from_physical
             ]:
                 del open_halves[key]
+        elif line.action == "FlipBit":  # its broker can no longer read it
+            ended[line.message] = None
+            open_halves.pop(line.message, None)
         elif line.action == "SendHalf" and line.outcome == Outcome.OK and line.message not in ended:
             if not power.is_gone(line):
                 open_halves[line.message] = (line, number)
@@ -125,6 +128,25 @@ def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
     if promises.settled:
         for _, number in waiting.values():
             yield Finding("CommittedVisible", "a message was committed and nobody ever got it", number)
+
+
+@oracle(Partition.TRANSACTION)
+def never_asked_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
+    """NeverAskedEarly: a producer is not asked about a half message before the immunity that the message has is over.
+
+    Not judged for a broker whose clock was set.
+    """
+    immune_until_ms: Remembered[int, int] = Remembered()
+    set_clocks: set[str] = set()
+    for number, line in enumerate(lines):
+        if line.action == "SendHalf" and line.outcome == Outcome.INVOKE:
+            immune_until_ms[line.message] = line.immune_until_ms
+        elif line.outcome == Outcome.STEP and line.action == "JumpClock":
+            set_clocks.add(line.node)
+        elif line.outcome == Outcome.STEP and line.action == "HalfRenewAndCheck" and line.node not in set_clocks:
+            early_ms = immune_until_ms.get(line.message, 0) - line.at_ns // 1_000_000
+            if early_ms > 0:
+                yield Finding("NeverAskedEarly", f"{line.node} asks about a half message {early_ms} ms early", number)
 
 
 @oracle(Partition.NODE)
