@@ -138,7 +138,6 @@ def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             continue
         if line.action == "FlipBit":  # a round passes what it cannot read
             broker.has_unseen = True
-            broker.ops.clear()
         if line.action in ("ProcessCrash", "PowerLoss"):
             broker.stopped_at = None
             broker.end(power=line.action == "PowerLoss")
@@ -370,7 +369,8 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
                 yield "one of them was never written"
             round_.next_op = line.op_offset_to
         case "RoundFinish":
-            if line.half_offset != round_.half or line.op_offset > round_.next_op:
+            passed = line.half_offset - round_.half
+            if passed < 0 or (passed and not broker.has_unseen) or line.op_offset > round_.next_op:
                 yield f"the round is at {round_.half} and {round_.next_op}"
             expected = _op_progress(broker, round_)
             if expected is not None and line.op_offset != expected:
@@ -389,7 +389,7 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
 def _op_progress(broker: _Broker, round_: _Round) -> int | None:
     """How far the op messages are done with when a round ends: an unbroken run of those that name a half message before
     the round, one that it passed, or one that a later one names as well. None if not all of them are known."""
-    if any(op not in broker.ops for op in range(round_.first_op, round_.next_op)):
+    if broker.has_unseen or any(op not in broker.ops for op in range(round_.first_op, round_.next_op)):
         return None
     last = {broker.ops[op]: op for op in range(round_.first_op, round_.next_op)}
     op = round_.first_op

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from refmq.verify.oracles.base import Finding
+
+SHOWN_MAX: Final = 200
+"""Characters of a table that a sentence shows."""
 
 
 class SeenTable(NamedTuple):
@@ -21,5 +24,5 @@ def tables_saved(tables: Iterable[SeenTable]) -> Iterator[Finding]:
     """TablesSaved: when all is quiet the files of a broker hold what it knows."""
     for number, table in enumerate(tables):
         if table.known != table.saved:
-            sentence = f"{table.file} of {table.broker} holds {table.saved!r}, and it knows {table.known!r}"
-            yield Finding("TablesSaved", sentence, number)
+            knows, saved = (repr(value)[:SHOWN_MAX] for value in (table.known, table.saved))
+            yield Finding("TablesSaved", f"{table.file} of {table.broker} holds {saved}, and it knows {knows}", number)
