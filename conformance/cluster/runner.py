@@ -41,6 +41,8 @@ CHECK_IMMUNITY_MS: Final = 500
 CHECKS_MAX: Final = 5
 SAVED_S: Final = 1.0
 """What a broker may take to save a table that has changed."""
+REGISTER_TIMEOUT_MS: Final = 1_000
+"""So long a broker waits for a nameserver that is silent: who changes a topic waits with it, less than a timeout."""
 FLUSH_TIMEOUT_MS: Final = 1_000
 """Less than what clients wait for an answer."""
 READS_LOG: Final = (h.ProcessCrash, h.PowerLoss, h.FailFlush, h.FullDisk, h.RestartBroker, h.StopBroker)
@@ -410,6 +412,7 @@ def broker_config(history: h.History) -> BrokerConfig:
         transaction_check_max=CHECKS_MAX,
         enable_property_filter=True,
         sync_flush_timeout=FLUSH_TIMEOUT_MS,
+        register_broker_timeout_mills=REGISTER_TIMEOUT_MS,
     )
 
 

@@ -20,6 +20,8 @@ def settings_follow(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
     """
     known: dict[str, int] = {}
     under_way: dict[str, set[int]] = {}
+    mixed: set[int] = set()
+    """Operations that overlap with others."""
     for number, line in enumerate(lines):
         broker = line.queue[1]
         if line.outcome == Outcome.STEP and line.action == "StartStore":
@@ -30,9 +32,10 @@ def settings_follow(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
         if line.outcome == Outcome.INVOKE:
             together.add(line.operation)
             if len(together) > 1:
+                mixed |= together
                 known.pop(broker, None)
             continue
-        is_alone = len(together) == 1
+        is_alone = line.operation not in mixed
         together.discard(line.operation)
         if line.outcome != Outcome.OK or not is_alone:
             known.pop(broker, None)
