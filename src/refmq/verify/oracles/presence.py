@@ -41,6 +41,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     begun: Remembered[tuple[str, int], tuple[int, int]] = Remembered()  # line and time of a sending's beginning
     set_clocks: set[str] = set()
     failing: set[str] = set()
+    lost: set[str] = set()  # without power, and not back since: nameservers may still believe in its connection
     for number, line in enumerate(lines):
         topic, broker, _ = line.queue
         if line.outcome == Outcome.STEP:
@@ -48,7 +49,8 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 case "ProcessCrash" if line.node.startswith(NAMESERVER):
                     forgotten, restarted_ns = (number, line.at_ns + REGISTER_NS), line.at_ns
                 case "ProcessCrash" | "PowerLoss" | "StopStore":
-                    down[line.node] = (line.at_ns, line.action == "PowerLoss")
+                    lost |= {line.node} if line.action == "PowerLoss" else set()
+                    down[line.node] = (line.at_ns, line.node in lost)
                     if line.action == "PowerLoss" and not promises.flush_sync:
                         has_topic = {known: sent for known, sent in has_topic.items() if known[1] != line.node}
                 case "RestartBroker" | "StopBroker":  # it unregisters before it is down
@@ -57,6 +59,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                     down.pop(line.node, None)
                     calm_from[line.node] = (number, line.at_ns + REGISTER_NS)
                 case "FinishRecovery":
+                    lost.discard(line.node)
                     calm_from[line.node] = (number, line.at_ns + START_NS + ROUTE_NS)
                 case "JumpClock":
                     set_clocks.add(line.node)
