@@ -116,7 +116,7 @@ class Quiet:
         broker = line.queue[1]
         if self.is_broken(line.node, broker) or broker in self._down:
             return False
-        return line.at_ns >= self._from_ns.get(broker, 0)
+        return line.at_ns >= max(self._from_ns.get(broker, 0), self._from_ns.get(line.node, 0))
 
 
 PULL_NOT_FOUND: Final = 19
