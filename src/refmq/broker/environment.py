@@ -46,8 +46,8 @@ class Environment(Protocol):
         """Total and free bytes of the store's disk."""
         ...
 
-    async def register(self, topic: str | None = None) -> None:
-        """Tells the nameservers about all topics, or about one that an administrator changed."""
+    async def register(self) -> None:
+        """Tells the nameservers about all topics."""
         ...
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:

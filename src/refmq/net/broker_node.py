@@ -342,8 +342,8 @@ class BrokerNode:
         usage = self._disk.usage("")
         return usage.total_bytes, usage.free_bytes
 
-    async def register(self, topic: str | None = None) -> None:
-        await (self.registration.register_all() if topic is None else self.registration.register_topic(topic))
+    async def register(self) -> None:
+        await self.registration.register_all()
 
     def warn(self, sentence: str) -> None:
         log.warning("%s", sentence)

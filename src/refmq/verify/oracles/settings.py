@@ -21,11 +21,12 @@ def settings_follow(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
     known: dict[str, int] = {}
     under_way: dict[str, set[int]] = {}
     mixed: set[int] = set()
-    """Operations that overlap with others."""
+    """Operations that overlap with others, or with a restart: not every broker has a file for its settings."""
     for number, line in enumerate(lines):
         broker = line.queue[1]
         if line.outcome == Outcome.STEP and line.action == "StartStore":
             known.pop(line.node, None)
+            mixed |= under_way.get(line.node, set())
         if line.action != "Configure":
             continue
         together = under_way.setdefault(broker, set())
