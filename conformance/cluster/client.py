@@ -13,6 +13,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final
 
+from conformance.cluster.copies import differences
 from conformance.cluster.history import Decision, Wanted
 from refmq.broker.handlers.send_back import FIRST_RETRY_LEVEL
 from refmq.errors import ConnectFailed, NetworkError, RefmqError
@@ -128,17 +129,17 @@ class Sent:
     flag: int
     born_ms: int
 
+    ids: set[str] = field(default_factory=set)
+    """What brokers called it where it was sent to, as consumers have seen."""
+
     def difference(self, record: Record) -> str:
         """How a record differs from what was sent; empty when it does not."""
-        found = decode_properties(record.properties)
-        for name, value in self.properties.items():
-            if found.get(name) != value:
-                return f"{name} is {found.get(name)!r}, not {value!r}"
-        if record.topic.startswith("%") and found.get("RETRY_TOPIC") != TOPIC:
-            return f"RETRY_TOPIC is {found.get('RETRY_TOPIC')!r}, not {TOPIC!r}"
-        if (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
+        if record.topic == TOPIC:
+            self.ids.add(record.message_id)
+        found = next(differences(record, self.properties, TOPIC, self.ids), "")
+        if not found and (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
             return f"flag and time of birth are {(record.flag, record.born_timestamp_ms)}"
-        return ""
+        return found
 
 
 @dataclass(slots=True)

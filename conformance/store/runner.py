@@ -96,6 +96,8 @@ class Runner:
         """Whether a topic was deleted: the next `maintain` makes everything durable."""
         self._owes_checkpoint = False
         """Whether a checkpoint found no room: the next `maintain` writes it."""
+        self._may_owe = False
+        """The same, or perhaps it was somebody else who found no room."""
         self._has_failed = False
         """Whether the store could not make something durable: it promises nothing any more."""
         self._appended_to = 0
@@ -250,8 +252,10 @@ class Runner:
                 self._see(seen.Failed("maintain", "there is room again, and puts are refused"))
             # It had to make everything durable and found no room: the next round does it, whatever the time. With
             # somebody at work meanwhile nobody knows whom the full disk met.
-            self._owes_checkpoint = faults < len(self.disk.happened) and not has_failed and not is_disturbed
+            self._may_owe = faults < len(self.disk.happened) and not has_failed
+            self._owes_checkpoint = self._may_owe and not is_disturbed
             return
+        self._may_owe = False
         if not self.disk.happened and not is_disturbed:
             self._see(seen.DeletionsKept())
         self._judge_maintain(store, flushed)
@@ -300,7 +304,7 @@ class Runner:
             if not told and store.dispatched_to < bound:
                 self._see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
             has_failed = Fault.FLUSH_FAILS in self.disk.happened
-            is_full = self._owes_checkpoint or self._used_percent > FULL_PERCENT
+            is_full = self._may_owe or self._used_percent > FULL_PERCENT
             if not store.accepts_puts and not has_failed and not is_full:
                 self._see(seen.Failed("dispatch", "there is room again, and puts are refused"))
         if store.dispatched_to > max(begin, bound):
@@ -567,7 +571,7 @@ class Runner:
         self._told = {}
         self._may_lack_room = False
         self._rules = FlushRules.since(self.now_ms, self.setting.flush_page_bytes)
-        self._has_deleted = self._owes_checkpoint = self._has_failed = False
+        self._has_deleted = self._owes_checkpoint = self._may_owe = self._has_failed = False
         self._appended_to = 0
         self._see(seen.StartStore(report.was_clean, report.valid_to, report.records_dispatched, report.notes))
         worst = raw.worst_case(self.disk)

@@ -60,5 +60,5 @@ def _nearest(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, low: int) -> 
 
 def unit_store_time(parts: Parts, queue: ConsumeQueue, queue_offset: int) -> TimestampMs:
     """When the message was stored; -1 if it cannot be read."""
-    unit = queue.unit(queue_offset)
+    unit = queue.unit(queue_offset) if queue_offset < queue.dispatched_end else None
     return parts.log.store_time(unit[0], unit[1]) if unit is not None else TimestampMs(-1)

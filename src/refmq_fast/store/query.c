@@ -159,6 +159,7 @@ static rmq_status unit_store_time(rmq_store *store, rmq_queue *queue, int64_t qu
 
     *store_ms = -1;
     RMQ_TRY(rmq_queue_unit(queue, queue_offset, &unit, &is_there));
+    is_there = is_there && queue_offset < queue->dispatched_end;
     return is_there ? rmq_log_store_time(&store->log, unit.physical_offset, unit.size, store_ms) : RMQ_OK;
 }
 
