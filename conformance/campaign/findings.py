@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from conformance.base import Violation, replay_line, save
+from conformance.base import replay_line, save
 from conformance.campaign.kinds import live, make
 from conformance.campaign.workers import DIED, Job
 from conformance.store.shrink import shrink
+from refmq.verify.oracles.base import Finding
 
 SAVED_OF_A_CLASS: Final = 3
 """Seeds of one class that are kept; only the first is shrunk."""
@@ -24,7 +25,7 @@ SHRINK_SECONDS: Final = 60.0
 _CHANGING: Final = re.compile(r"0x[0-9a-f]+|[gh]@\S+|client-\d\S*|broker-[a-z]\S*|\[.*\]|\(.*\)|-?\d+")
 
 
-def class_of(violation: Violation) -> str:
+def class_of(violation: Finding) -> str:
     """The promise and the sentence, without what differs from seed to seed."""
     return f"{violation.invariant}: {_CHANGING.sub('#', violation.sentence)}"
 
@@ -49,7 +50,7 @@ class Findings:
     clock_s: Callable[[], float]
     classes: dict[str, Class] = field(default_factory=dict)
 
-    def add(self, seed: int, violations: tuple[Violation, ...]) -> None:
+    def add(self, seed: int, violations: tuple[Finding, ...]) -> None:
         """Counts a history that broke something; its first violation decides the class."""
         assert violations
         text = class_of(violations[0])
@@ -62,16 +63,16 @@ class Findings:
             found.saved = self._save(seed, violations)
             self.say(f"  {replay_line(found.saved)}")
 
-    def _save(self, seed: int, violations: tuple[Violation, ...]) -> Path:
+    def _save(self, seed: int, violations: tuple[Finding, ...]) -> Path:
         history = make(self.job.kind, seed, self.job.steps)
         if violations[0].invariant != DIED:  # which would take this process down as well
             history, violations = self._shrunk(history, violations)
         return save(self.job.kind, history.to_json(), violations, self.folder)
 
-    def _shrunk(self, history: Any, violations: tuple[Violation, ...]) -> tuple[Any, tuple[Violation, ...]]:
+    def _shrunk(self, history: Any, violations: tuple[Finding, ...]) -> tuple[Any, tuple[Finding, ...]]:
         invariant, until_s = violations[0].invariant, self.clock_s() + SHRINK_SECONDS
 
-        def broken(candidate: Any) -> tuple[Violation, ...]:
+        def broken(candidate: Any) -> tuple[Finding, ...]:
             lived = live(self.job.kind, candidate, self.job.engine)
             return tuple(found for found in lived.violations if found.invariant == invariant)
 

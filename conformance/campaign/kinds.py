@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final
 
-from conformance.base import Violation
 from conformance.engines import store_engine
+from refmq.verify.oracles.base import Finding
 
 STEPS: Final = {"store": 60, "cluster": 40, "group": 30}
 """How many steps a history of a campaign has."""
@@ -34,7 +34,7 @@ def _hang(number: int, frame: FrameType | None) -> None:
 class Lived:
     """What came of one history."""
 
-    violations: tuple[Violation, ...] = ()
+    violations: tuple[Finding, ...] = ()
     events: int = 0
     cells: Counter[str] = field(default_factory=Counter)
     """What happened in it, for the coverage: cell -> how often."""
@@ -59,9 +59,9 @@ def live(kind: str, history: Any, engine: str, *, counted: bool = False) -> Live
         run = importlib.import_module(f"conformance.{kind}.runner").run_history(history, engine, **how)
         return Lived(tuple(run.violations), run.events, run.cells() if counted else Counter())
     except Hang:
-        return Lived((Violation(HANG, f"the history did not end within {HISTORY_SECONDS_MAX} s of processor"),))
+        return Lived((Finding(HANG, f"the history did not end within {HISTORY_SECONDS_MAX} s of processor"),))
     except Exception as error:  # whatever it is, the campaign goes on
-        return Lived((Violation(RUN_FAILS, f"{type(error).__name__}: {error}"),))
+        return Lived((Finding(RUN_FAILS, f"{type(error).__name__}: {error}"),))
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from conformance.base import Violation
 from conformance.campaign import kinds, ledger
 from conformance.campaign.findings import class_of
 from conformance.campaign.kinds import HANG, RUN_FAILS, live, make
 from conformance.campaign.ledger import STRETCH, Ledger, Stretch, total
 from conformance.campaign.run import run_campaign
 from conformance.campaign.workers import DIED, Job
+from refmq.verify.oracles.base import Finding
 
 TOY = "campaign.toy"
 JOB = Job(TOY, "reference", 1)
@@ -54,11 +54,9 @@ def test_the_version_is_that_of_the_code(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_one_way_to_break_a_promise_is_one_class() -> None:
-    first, second = (
-        Violation("P", f"g@client-0.{n} is told {n} of t/{n} at broker-a, was one of [{n}]") for n in (1, 2)
-    )
+    first, second = (Finding("P", f"g@client-0.{n} is told {n} of t/{n} at broker-a, was one of [{n}]") for n in (1, 2))
     assert class_of(first) == class_of(second)
-    assert class_of(first) != class_of(Violation("P", "another sentence"))
+    assert class_of(first) != class_of(Finding("P", "another sentence"))
 
 
 def test_a_history_that_raises_or_hangs_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any, Final
 
-from conformance.base import Violation
 from conformance.campaign.kinds import Lived, live, make
+from refmq.verify.oracles.base import Finding
 
 DIED: Final = "ProcessDied"
 COUNTED_ONE_IN: Final = 8
@@ -145,7 +145,7 @@ def _replace(worker: _Worker, what: str) -> None:
     worker.stop()
     code = worker.process.exitcode
     worker.start()
-    told.append(Told(seed, Lived((Violation(DIED, f"{what} (exit code {code})"),)), 0.0))
+    told.append(Told(seed, Lived((Finding(DIED, f"{what} (exit code {code})"),)), 0.0))
     if seed + 1 < end:
         worker.give(seed + 1, end)
     worker.begin, worker.end, worker.told = begin, end, told

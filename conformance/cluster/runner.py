@@ -9,7 +9,6 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.base import Violation
 from conformance.cluster import administration, questions, stranger
 from conformance.cluster import history as h
 from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
@@ -29,6 +28,7 @@ from refmq.sim.transport import SimulatedTransport
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge, line_of
+from refmq.verify.oracles.base import Finding
 from refmq.verify.oracles.tables import SeenTable, tables_saved
 from refmq.verify.oracles.wire import one_answer_per_request
 
@@ -58,7 +58,7 @@ STORY_LIMIT_S: Final = 4 * 3600.0
 class Run:
     """What came of a history."""
 
-    violations: list[Violation]
+    violations: list[Finding]
     lines: list[Line]
     world: World
     requests: Counter[int]
@@ -436,13 +436,13 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
     world = World(history.setting.seed, strict=strict)
     story = Story(world, history, cluster_engine(engine))
-    violations: list[Violation] = []
+    violations: list[Finding] = []
     try:
         world.run(story.run(), limit_s=STORY_LIMIT_S)
     except (RunFailed, Stuck, TimeoutError) as error:
-        violations.append(Violation("RunFails", f"{type(error).__name__}: {error}"))
+        violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     others = [*one_answer_per_request(story.wire.frames), *tables_saved(story.tables)]
-    found = [Violation(f.invariant, f.sentence, f.line) for f in [*judge(lines, promises), *others]]
+    found = [*judge(lines, promises), *others]
     return Run(violations + found, lines, world, story.common.requests)

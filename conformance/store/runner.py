@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from conformance.base import Violation
 from conformance.engines import StoreEngine, store_engine
 from conformance.oracles import store_events as seen
 from conformance.oracles.store import judge
@@ -29,6 +28,7 @@ from refmq.sim.choice import harshest, mildest, scripted
 from refmq.sim.disk import Fault, SimulatedCrash, SimulatedDisk
 from refmq.store import MessageStore, PutResult, RecoveryReport
 from refmq.store.text_file import read_text_file, read_text_file_or_backup, replace_text_file
+from refmq.verify.oracles.base import Finding
 
 BEGIN_MS: Final = 1_700_000_000_000
 CONFIG: Final = "config/delayOffset.json"
@@ -131,7 +131,7 @@ class Runner:
         except Exception as error:  # an engine may be wrong in any way; every way is a finding
             self._failed(step, error)
 
-    def finish(self) -> list[Violation]:
+    def finish(self) -> list[Finding]:
         """Ends the history: whatever was running is read, stopped, started and read again; then the oracles judge."""
         self.disk.cancel_faults()
         self.armed = None
@@ -470,7 +470,7 @@ class Runner:
 class Run:
     """What came of a history."""
 
-    violations: list[Violation]
+    violations: list[Finding]
     observations: list[seen.Observation]
     told: Told | None
 

@@ -6,8 +6,8 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 
-from conformance.base import Violation
 from conformance.campaign.toy.generate import History
+from refmq.verify.oracles.base import Finding
 
 DEADLY = 7
 ENDLESS = 12
@@ -19,7 +19,7 @@ BREAKING = 10
 class Run:
     """What came of it."""
 
-    violations: list[Violation]
+    violations: list[Finding]
     events: int = 2
 
     def cells(self) -> Counter[str]:
@@ -34,4 +34,4 @@ def run_history(history: History, engine: str) -> Run:
     if history.number % BREAKING == 5:
         raise ValueError("5 is not liked")
     broken = history.number % BREAKING == 3
-    return Run([Violation("Toy", f"message {history.number} is lost")] if broken else [])
+    return Run([Finding("Toy", f"message {history.number} is lost")] if broken else [])

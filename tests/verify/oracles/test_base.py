@@ -73,5 +73,5 @@ def test_with_synchronous_flush_nothing_is_forgiven() -> None:
     assert not power.is_gone(PLAIN)
 
 
-def test_a_finding_says_its_promise_and_its_line() -> None:
-    assert str(Finding("NoInvention", "nobody sent it", 7)) == "NoInvention: nobody sent it (line 7)"
+def test_a_finding_says_its_promise_and_what_is_wrong() -> None:
+    assert str(Finding("NoInvention", "nobody sent it", 7)) == "NoInvention: nobody sent it"

@@ -85,14 +85,16 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken promise: its name, a sentence, and the number of the line that shows it."""
+    """A broken promise: its name, a sentence that anyone can understand, and the number of the line, or of whatever
+    else was observed, that shows it."""
 
     invariant: str
     sentence: str
-    line: int
+    line: int = -1
+    """-1: no single one shows it."""
 
     def __str__(self) -> str:
-        return f"{self.invariant}: {self.sentence} (line {self.line})"
+        return f"{self.invariant}: {self.sentence}"
 
 
 def line_of(node: str, recorded: Recorded) -> Line:
