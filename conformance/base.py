@@ -15,11 +15,11 @@ import hashlib
 import importlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 from refmq.errors import UsageError
+from refmq.verify.oracles.base import Finding
 
 REGRESSIONS: Final = Path(__file__).parent / "regressions"
 
@@ -27,23 +27,10 @@ KINDS: Final = {kind: f"conformance.{kind}.replay" for kind in ("store", "cluste
 """Kind of history -> the module whose `replay` runs one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A promise that was broken, named as in `refmq.model.vocabulary`, with a sentence anyone can understand."""
-
-    invariant: str
-    sentence: str
-    event: int = -1
-    """The number of the observation that shows it."""
-
-    def __str__(self) -> str:
-        return f"{self.invariant}: {self.sentence}"
-
-
 class Broken(AssertionError):
     """A history broke at least one promise."""
 
-    def __init__(self, violations: Sequence[Violation], replay_line: str = "") -> None:
+    def __init__(self, violations: Sequence[Finding], replay_line: str = "") -> None:
         text = "\n".join(str(violation) for violation in violations[:10])
         super().__init__(f"{text}\nreplay with: {replay_line}" if replay_line else text)
         self.violations = tuple(violations)
@@ -52,14 +39,14 @@ class Broken(AssertionError):
 class Replayer(Protocol):
     """A module that can run saved histories of its kind."""
 
-    def replay(self, history: dict[str, Any], *, engine: str, verbose: bool) -> list[Violation]: ...
+    def replay(self, history: dict[str, Any], *, engine: str, verbose: bool) -> list[Finding]: ...
 
 
 def saved_text(kind: str, history: dict[str, Any], found: str) -> str:
     return json.dumps({"kind": kind, "found": found, "history": history}, indent=1) + "\n"
 
 
-def save(kind: str, history: dict[str, Any], violations: Sequence[Violation], folder: Path = REGRESSIONS) -> Path:
+def save(kind: str, history: dict[str, Any], violations: Sequence[Finding], folder: Path = REGRESSIONS) -> Path:
     """Writes a history that broke something; the name says what, and the content decides the rest of the name."""
     found = str(violations[0]) if violations else ""
     invariant = violations[0].invariant if violations else "unknown"
@@ -70,7 +57,7 @@ def save(kind: str, history: dict[str, Any], violations: Sequence[Violation], fo
     return path
 
 
-def replay_file(path: Path, *, engine: str = "reference", verbose: bool = False) -> list[Violation]:
+def replay_file(path: Path, *, engine: str = "reference", verbose: bool = False) -> list[Finding]:
     """Runs one saved history and returns what it breaks today."""
     try:
         saved = json.loads(path.read_text())
@@ -89,7 +76,7 @@ def replay_file(path: Path, *, engine: str = "reference", verbose: bool = False)
     return module.replay(history, engine=engine, verbose=verbose)
 
 
-def replay_verdict(path: Path, violations: list[Violation]) -> str:
+def replay_verdict(path: Path, violations: list[Finding]) -> str:
     """One line on a replay. A counterexample whose replay nobody has seen break proves nothing by not breaking."""
     if violations:
         return f"broken {path.name}"

@@ -8,10 +8,12 @@ which one cannot tell when it struck.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Final
 
+from conformance.cluster.copies import differences
 from conformance.cluster.history import Decision, Wanted
 from refmq.broker.handlers.send_back import FIRST_RETRY_LEVEL
 from refmq.errors import ConnectFailed, NetworkError, RefmqError
@@ -82,6 +84,9 @@ FILTERS: Final[dict[Wanted, tuple[str, str, int]]] = {
 }
 """What a pull asks for -> kind of expression, expression, and the classes that it wants as bits."""
 
+FOREIGN: Final = ("", "\u00e9", "\u6d88\u606f", "\U0001f680")
+"""What stands in the keys and properties of some messages: characters of one to four bytes."""
+
 READS_MAX: Final = 1_000
 """Pulls of an auditor before it gives up on a queue."""
 
@@ -124,17 +129,17 @@ class Sent:
     flag: int
     born_ms: int
 
+    ids: set[str] = field(default_factory=set)
+    """What brokers called it where it was sent to, as consumers have seen."""
+
     def difference(self, record: Record) -> str:
         """How a record differs from what was sent; empty when it does not."""
-        found = decode_properties(record.properties)
-        for name, value in self.properties.items():
-            if found.get(name) != value:
-                return f"{name} is {found.get(name)!r}, not {value!r}"
-        if record.topic.startswith("%") and found.get("RETRY_TOPIC") != TOPIC:
-            return f"RETRY_TOPIC is {found.get('RETRY_TOPIC')!r}, not {TOPIC!r}"
-        if (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
+        if record.topic == TOPIC:
+            self.ids.add(record.message_id)
+        found = next(differences(record, self.properties, TOPIC, self.ids), "")
+        if not found and (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
             return f"flag and time of birth are {(record.flag, record.born_timestamp_ms)}"
-        return ""
+        return found
 
 
 @dataclass(slots=True)
@@ -143,6 +148,8 @@ class Common:
 
     messages: int = 0
     operations: int = 0
+    requests: Counter[int] = field(default_factory=Counter)
+    """By code."""
     sent: dict[str, Sent] = field(default_factory=dict)
     """By key."""
     members: list[str] = field(default_factory=list)
@@ -208,6 +215,7 @@ class ScriptedClient:
 
     async def ask(self, broker: BrokerAddress, command: RemotingCommand, timeout_s: float) -> RemotingCommand | Outcome:
         """The answer, or how it ended without one."""
+        self.common.requests[command.code] += 1
         try:
             return await self.client.invoke(broker.address, command, timeout_s)
         except ConnectFailed:
@@ -220,10 +228,13 @@ class ScriptedClient:
     def _message(self, body_bytes: int, *, batch: bool = False, **properties: str) -> tuple[bytes, dict[str, str], int]:
         self.common.messages += 1
         number = self.common.messages
-        key = f"{self.name}-{number}"
-        body = f"{number}:".encode().ljust(body_bytes, b".")
+        foreign = FOREIGN[number % len(FOREIGN)]
+        key = f"{self.name}-{number}{foreign}"
+        body = f"{number}:".encode().ljust(body_bytes, b".") if body_bytes else b""
         kind = number % CLASSES
         kept = {"UNIQ_KEY": key, "KEYS": f"k{number}", "TAGS": "ab"[kind % 2], "n": str(kind)}
+        if foreign:
+            kept[f"x{foreign}"] = foreign
         flag = 0 if batch else number % 3
         self.common.sent[key] = Sent(kept, flag, self.node.world.loop.wall_ms())
         return body, {**kept, "WAIT": "true", **properties}, message_fingerprint(key.encode(), body)
@@ -306,13 +317,23 @@ class ScriptedClient:
         return None
 
     async def send_half(
-        self, broker: BrokerAddress, queue: MessageQueue, decision: Decision, reply: Decision, ends: int
+        self,
+        broker: BrokerAddress,
+        queue: MessageQueue,
+        decision: Decision,
+        reply: Decision,
+        ends: int,
+        *,
+        after_s: float = 0.0,
+        immunity_s: int = 0,
     ) -> None:
         body, properties, message = self._message(20, TRAN_MSG="true", PGROUP=PRODUCER_GROUP)
+        properties |= {"CHECK_IMMUNITY_TIME_IN_SECONDS": str(immunity_s)} if immunity_s else {}
+        immune_until_ms = self.node.world.loop.wall_ms() + immunity_s * 1000 if immunity_s else -1
         transaction = properties["UNIQ_KEY"]
         self.decisions[transaction] = (reply, message)
         operation = self.begin()
-        self.record(operation, Outcome.INVOKE, "SendHalf", queue, -1, -1, message, int(properties["n"]))
+        self.record(operation, Outcome.INVOKE, "SendHalf", queue, immune_until_ms, -1, message, int(properties["n"]))
         answer = await self.ask(broker, self._send_command(queue, body, properties, 4), TIMEOUT_S)
         header = self._sent(operation, "SendHalf", queue, message, answer)
         if header is None or decision == "none":
@@ -320,6 +341,8 @@ class ScriptedClient:
         assert header.queue_offset is not None and header.msg_id is not None
         _, physical_offset = parse_message_id(header.msg_id)
         said: Decision = decision if decision == "unknown" else reply
+        if after_s:
+            await asyncio.sleep(after_s)
         self.record(operation, Outcome.INVOKE, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message)
         end = EndTransactionRequest(
             producer_group=PRODUCER_GROUP,
@@ -332,6 +355,7 @@ class ScriptedClient:
         try:
             for _ in range(ends):
                 command = oneway(RequestCode.END_TRANSACTION, encode_header(end))
+                self.common.requests[command.code] += 1
                 await self.client.oneway(broker.address, command, TIMEOUT_S)
         except NetworkError:
             self.record(
@@ -394,7 +418,7 @@ class ScriptedClient:
         operation, committed = self.begin(), place.committed
         if commit:
             self.record(operation, Outcome.INVOKE, "CommitOffset", queue, committed, place.consumed_to)
-        self.record(operation, Outcome.INVOKE, "Pull", queue, from_offset, -1, -1, suspend_ms)
+        self.record(operation, Outcome.INVOKE, "Pull", queue, from_offset, count, -1, suspend_ms)
         command = self._pull_command(self.group, queue, place, count, suspend_ms, "all", commit=commit)
         offset = place.consumed_to
         answer = await self.ask(broker, command, _pull_timeout_s(suspend_ms))
@@ -425,7 +449,7 @@ class ScriptedClient:
         from_offset = place.next_offset
         operation, actor = self.begin(), f"{group}@{self.name}"
         subject, mask = f"{queue.topic}@{queue.broker}", FILTERS[wanted][2]
-        invoke = Event("PullFiltered", actor, subject, queue.queue_id, from_offset, -1, mask, suspend_ms)
+        invoke = Event("PullFiltered", actor, subject, queue.queue_id, from_offset, count, mask, suspend_ms)
         self.node.recorder.record(invoke, Outcome.INVOKE, operation)
         command = self._pull_command(group, queue, place, count, suspend_ms, wanted)
         answer = await self.ask(broker, command, _pull_timeout_s(suspend_ms))
@@ -556,18 +580,22 @@ class ScriptedClient:
         self.record(operation, Outcome.OK, "QueryOffset", queue, offset)
         self.places[queue] = Place(offset, offset, offset)
 
-    async def lock_queue(self, broker: BrokerAddress, queue: MessageQueue, *, unlock: bool = False) -> None:
+    async def lock_queues(
+        self, broker: BrokerAddress, queues: tuple[MessageQueue, ...], *, unlock: bool = False
+    ) -> None:
         action = "UnlockQueue" if unlock else "LockQueue"
         code = RequestCode.UNLOCK_BATCH_MQ if unlock else RequestCode.LOCK_BATCH_MQ
-        body = LockBatchRequestBody(consumer_group=self.group, client_id=self.name, mq_set=(queue,))
+        body = LockBatchRequestBody(consumer_group=self.group, client_id=self.name, mq_set=queues)
         operation = self.begin()
-        self.record(operation, Outcome.INVOKE, action, queue)
+        for queue in queues:
+            self.record(operation, Outcome.INVOKE, action, queue)
         answer = await self.ask(broker, request(code, body=encode_body(body)), TIMEOUT_S)
-        granted = 0
+        granted: tuple[MessageQueue, ...] = ()
         if not isinstance(answer, Outcome) and not unlock and answer.code == ResponseCode.SUCCESS:
-            granted = int(queue in decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set)
+            granted = decode_body(LockBatchResponseBody, answer.body).lock_ok_mq_set
         outcome = answer if isinstance(answer, Outcome) else simple(answer)
-        self.record(operation, outcome, action, queue, granted, self.node.world.loop.wall_ms())
+        for queue in queues:
+            self.record(operation, outcome, action, queue, int(queue in granted), self.node.world.loop.wall_ms())
 
     async def read_to_end(self, broker: BrokerAddress, queue: MessageQueue) -> None:
         """Reads a queue from its beginning until nothing is left, as an auditor does."""

@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from conformance.cluster import history as h
+from refmq.model.fingerprint import message_fingerprint
+from refmq.protocol.record import (
+    BLANK_HEADER_BYTES,
+    Record,
+    decode_properties,
+    decode_record,
+    is_record_magic,
+    read_size_and_magic,
+)
 from refmq.sim.cluster import Cluster
+from refmq.sim.disk import SimulatedDisk
 from refmq.sim.network import Delay, Network
 from refmq.sim.world import Node
 
@@ -30,6 +40,30 @@ def disturb(network: Network, step: OnLink, client: str, broker: str) -> None:
             network.half_open(broker, client)
         case h.SlowNetwork():
             network.set_delay(Delay(step.by_ms / 2000, step.by_ms / 1000, hiccup_chance=0.1), client, broker)
+
+
+def damage_newest(disk: SimulatedDisk, topic: str) -> int | None:
+    """Flips a bit in the body of the newest record of a topic; the message that it holds, None without one."""
+    found: tuple[str, int, Record] | None = None
+    for path, data in disk.contents().items():
+        if not path.startswith("commitlog/"):
+            continue
+        at = 0
+        while at + BLANK_HEADER_BYTES <= len(data):
+            size, magic = read_size_and_magic(data, at)
+            if not is_record_magic(magic) or at + size > len(data):
+                break
+            record = decode_record(data, at, base=int(path.rpartition("/")[2]), check_crc=False)
+            if record.topic == topic and record.body:
+                found = (path, at, record)
+            at += size
+    if found is None:
+        return None
+    path, at, record = found
+    data = disk.contents()[path]
+    disk.flip_bit(path, data.index(record.body, at))
+    key = decode_properties(record.properties).get("UNIQ_KEY", "")
+    return message_fingerprint(key.encode(), record.body)
 
 
 async def strike(cluster: Cluster, step: OnBroker, broker: Node) -> None:

@@ -66,12 +66,15 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
     match kind.__name__:
         case "Send":
             level = pick(1, 3) if pick(0, 7) >= 8 - profile.delayed else 0
-            choice = h.Send(client, broker, queue, pick(1, 4), (20, 20, 300, 3000)[pick(0, 3)], level)
+            size, at_once = (20, 20, 300, 3000, 0)[pick(0, 4)], pick(0, 3) == 3
+            choice = h.Send(client, broker, queue, pick(1, 4), size, level, at_once)
         case "SendBatch":
             choice = h.SendBatch(client, broker, queue, pick(1, 5))
         case "SendHalf":
             decisions: tuple[h.Decision, ...] = ("commit", "rollback", "unknown", "none")
-            choice = h.SendHalf(client, broker, queue, decisions[pick(0, 3)], decisions[pick(0, 3)], pick(1, 2))
+            kinds = (decisions[pick(0, 3)], decisions[pick(0, 3)], pick(1, 2))
+            after_ms, immunity_s = (0, 0, 0, 500, 3_000)[pick(0, 4)], (0, 0, 0, 2)[pick(0, 3)]
+            choice = h.SendHalf(client, broker, queue, *kinds, after_ms, immunity_s)
         case "Pull":
             wanted = WANTED[pick(0, len(WANTED) - 1)] if pick(0, 7) >= 8 - profile.filtered else "all"
             waits_ms = (200, 5_000)[pick(0, 1)] if pick(0, 7) >= 8 - profile.waiting else 0
@@ -87,7 +90,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
             choice = h.JumpClock(broker, (-1_000, -1, 1_000, 60_000)[pick(0, 3)])
         case "ProcessCrash" | "PowerLoss":
             effects = pick(0, EFFECTS_MAX) if pick(0, 2) else 0
-            choice = kind(broker, effects)  # type: ignore[call-arg]  # the case knows the fields
+            choice = kind(broker, effects)  # type: ignore[call-arg,arg-type]  # the case knows the fields
         case "ConsumerPause":
             choice = h.ConsumerPause(client, (1_000, 10_000, 40_000)[pick(0, 2)])
         case "Cut":
@@ -103,7 +106,19 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "Heal" | "RestartNameserver":
             choice = kind()
         case "FailFlush" | "FullDisk":
-            choice = kind(broker, pick(0, EFFECTS_MAX) if pick(0, 1) else 0)  # type: ignore[call-arg]  # as above
+            choice = kind(broker, pick(0, EFFECTS_MAX) if pick(0, 1) else 0)  # type: ignore[call-arg,arg-type]  # as above
+        case "LockQueue" | "UnlockQueue":
+            choice = kind(client, broker, queue, pick(0, 2) == 2)  # type: ignore[call-arg,arg-type]  # as above
+        case "Ask":
+            choice = h.Ask(client, broker, pick(0, 99), pick(0, 5))
+        case "Configure":
+            choice = h.Configure(client, broker, (33, 40, 77, -1)[pick(0, 3)])
+        case "SlowDisk":
+            choice = h.SlowDisk(broker, (100, 700, 1_500)[pick(0, 2)])
+        case "FlipBit":
+            choice = h.FlipBit(broker, ("delayed", "half")[pick(0, 1)])
+        case "Intrude":
+            choice = h.Intrude(broker, pick(0, 8), pick(0, 3) == 3)
         case "RestartBroker" | "StopBroker":
             choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
         case (
@@ -116,7 +131,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
             | "LoseRequest"
             | "HalfOpen"
         ):
-            choice = kind(client, broker)  # type: ignore[call-arg]  # the case knows the fields
+            choice = kind(client, broker)  # type: ignore[call-arg,arg-type]  # the case knows the fields
         case _:
             choice = kind(client, broker, queue)  # type: ignore[call-arg,arg-type]  # the case knows the fields
     assert isinstance(choice, kind)
@@ -181,6 +196,52 @@ def no_room_to_end(pick: Pick) -> list[h.Step]:
     return [h.Heartbeat(client, broker), *full, half, h.AdvanceClock(5_000)]
 
 
+def late_decision(pick: Pick) -> list[h.Step]:
+    """A decision comes when its half message is gone with the power, and another one may be in its place."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    late = h.SendHalf(client, broker, queue, "commit", ("commit", "rollback")[pick(0, 1)], after_ms=2_000)
+    other = h.SendHalf(pick(0, 2), broker, queue, "none", ("rollback", "commit")[pick(0, 1)])
+    return [late, h.AdvanceClock(20), h.PowerLoss(broker), h.RestartBroker(broker), h.AdvanceClock(100), other]
+
+
+def immune(pick: Pick) -> list[h.Step]:
+    """Nobody decides, and the broker has to wait for a while until it may ask."""
+    client, broker = pick(0, 2), pick(0, 1)
+    half = h.SendHalf(client, broker, pick(0, 1), "none", "commit", immunity_s=(2, 4)[pick(0, 1)])
+    return [h.Heartbeat(client, broker), half, h.AdvanceClock(6_000)]
+
+
+def damaged(pick: Pick) -> list[h.Step]:
+    """One of several messages that a broker keeps for later can no longer be read."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    if pick(0, 1):
+        kept: h.Step = h.Send(client, broker, queue, pick(1, 2), delay_level=pick(1, 2))
+        flip = h.FlipBit(broker, "delayed")
+    else:
+        kept, flip = h.SendHalf(client, broker, queue, "none", "commit"), h.FlipBit(broker, "half")
+    return [h.Heartbeat(client, broker), kept, h.AdvanceClock(100), flip, kept, h.AdvanceClock(3_000)]
+
+
+def one_goes(pick: Pick) -> list[h.Step]:
+    """Several wait for messages, and the connection of one of them ends before any come."""
+    broker, queue, gone = pick(0, 1), pick(0, 1), pick(0, 2)
+    reading: list[h.Step] = [h.Pull(client, broker, queue, ALL) for client in range(3)]
+    waiting: list[h.Step] = [h.Pull(client, broker, queue, 4, 20_000) for client in range(3)]
+    sent = h.Send(gone + 1, broker, queue)
+    return [*reading, h.AdvanceClock(100), *waiting, h.AdvanceClock(100), h.Disconnect(gone, broker), *_pause(), sent]
+
+
+def _pause() -> list[h.Step]:
+    return [h.AdvanceClock(1_000)]
+
+
+def slow_flush(pick: Pick) -> list[h.Step]:
+    """The disk takes longer for a flush than a producer may be kept waiting, and then the power goes."""
+    broker, queue = pick(0, 1), pick(0, 1)
+    slow = h.SlowDisk(broker, (700, 1_500, 1_500)[pick(0, 2)])
+    return [slow, h.Send(pick(0, 2), broker, queue, pick(1, 3), at_once=True), h.AdvanceClock(1_300)]
+
+
 def kept_alive(pick: Pick) -> list[h.Step]:
     """A member sends its heartbeats for longer than one of them lasts, and another one looks who is there."""
     client, broker = pick(0, 2), pick(0, 1)
@@ -205,6 +266,10 @@ MIXED: Final = Profile(
         h.QueryRoute: 1,
         h.QueryKey: 1,
         h.QueryBounds: 1,
+        h.Ask: 3,
+        h.Configure: 1,
+        h.Intrude: 1,
+        h.SlowDisk: 1,
         h.SendHalf: 4,
         h.RestartBroker: 3,
         h.ProcessCrash: 2,
@@ -232,7 +297,7 @@ PROFILES: Final = (
         delayed=0,
         waiting=7,
         filtered=2,
-        scenes=(crowd, passed_over),
+        scenes=(crowd, passed_over, one_goes),
     ),
     Profile(  # offsets
         {
@@ -262,7 +327,7 @@ PROFILES: Final = (
             h.LoseAnswer: 1,
             h.SlowNetwork: 1,
         },
-        scenes=(no_room_to_end,),
+        scenes=(no_room_to_end, late_decision, immune),
     ),
     Profile(  # members and routes
         {
@@ -326,8 +391,41 @@ PROFILES: Final = (
         waiting=1,
         filtered=6,
     ),
+    Profile(  # operators, and programs that are broken
+        {
+            h.Ask: 12,
+            h.Configure: 4,
+            h.Intrude: 4,
+            h.Send: 5,
+            h.Pull: 4,
+            h.Heartbeat: 2,
+            h.CommitOffset: 1,
+            h.AdvanceClock: 5,
+            h.RestartBroker: 1,
+        },
+        pauses_ms=(1, 20, 100, 1_000, 10_000),
+    ),
+    Profile(  # slow disks
+        {
+            h.Send: 10,
+            h.SendBatch: 2,
+            h.Pull: 6,
+            h.AdvanceClock: 6,
+            h.SlowDisk: 2,
+            h.PowerLoss: 1,
+            h.ProcessCrash: 1,
+            h.RestartBroker: 1,
+        },
+        scenes=(slow_flush,),
+    ),
+    Profile(  # damage
+        {h.Send: 5, h.SendHalf: 4, h.Pull: 5, h.AdvanceClock: 6, h.Heartbeat: 2, h.FlipBit: 2},
+        delayed=5,
+        waiting=1,
+        scenes=(damaged,),
+    ),
 )
-"""Three in ten histories are mixed, the others have one of these profiles."""
+"""Three in thirteen histories are mixed, the others have one of these profiles."""
 
 
 def profile_of(pick: Pick) -> Profile:
@@ -380,6 +478,8 @@ def setting(pick: Pick) -> h.Setting:
         force_register=pick(0, 1) == 0,
         sync_flush=pick(0, 3) < 3,
         log_file_bytes=(64, 16)[pick(0, 1)] * 1024,
+        silent_nameserver=pick(0, 5) == 5,
+        write_buffer_bytes=(0, 0, 0, 300)[pick(0, 3)],
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 from conformance.plain_data import from_json, to_json
 
 Decision = Literal["commit", "rollback", "unknown", "none"]
+Stored = Literal["delayed", "half"]
 Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag", "registered"]
 
 
@@ -33,6 +34,10 @@ class Setting:
     """Brokers register in full every time; otherwise they ask first whether anything is new."""
     log_file_bytes: int = 64 * 1024
     """Small files: a few dozen messages roll them."""
+    silent_nameserver: bool = False
+    """There is a second nameserver, of which nothing is ever heard."""
+    write_buffer_bytes: int = 0
+    """Above so many unsent bytes a broker reads no more from a client; 0: as usual."""
 
 
 # --- operations of clients ---------------------------------------------------------------------------------------
@@ -49,6 +54,8 @@ class Send:
     body_bytes: int = 20
     delay_level: int = 0
     """Consumers get it only after the delay of this level; 0: at once."""
+    at_once: bool = False
+    """All of them are under way at a time, over one connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,10 @@ class SendHalf:
     """What it answers when it is asked, and says at the end unless that is `unknown` or `none`."""
     ends: int = 1
     """How often its decision arrives."""
+    after_ms: int = 0
+    """How long it takes to decide."""
+    immunity_s: int = 0
+    """So long nobody may ask about it; 0: as the broker likes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +138,22 @@ class QueryOffset:
 
 @dataclass(frozen=True, slots=True)
 class LockQueue:
-    """A client asks for a queue of its own."""
+    """A client asks for a queue of its own, or for all of a broker in one request."""
 
     client: int = 0
     broker: int = 0
     queue: int = 0
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class UnlockQueue:
-    """A client gives a queue back."""
+    """A client gives a queue back, or all of a broker in one request."""
 
     client: int = 0
     broker: int = 0
     queue: int = 0
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +202,26 @@ class QueryBounds:
     client: int = 0
     broker: int = 0
     queue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A client, or a tool of an operator, asks a broker something else, perhaps in a form that is damaged."""
+
+    client: int = 0
+    broker: int = 0
+    number: int = 0
+    """Which of the requests."""
+    damage: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Configure:
+    """An operator changes a setting of a broker, to a value that is legal or not, and reads it back."""
+
+    client: int = 0
+    broker: int = 0
+    value: int = 40
 
 
 # --- the world ---------------------------------------------------------------------------------------------------
@@ -334,6 +367,34 @@ class SlowReader:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowDisk:
+    """From now on each flush of a broker's disk takes so long."""
+
+    broker: int = 0
+    by_ms: int = 700
+
+
+@dataclass(frozen=True, slots=True)
+class FlipBit:
+    """A bit of the newest message flips that a broker keeps for later: one that is delayed, or half of a transaction.
+
+    A store does not start on a log that is damaged in its middle, so in a history in which one starts nothing flips.
+    """
+
+    broker: int = 0
+    what: Stored = "delayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Intrude:
+    """Somebody connects to a broker, or to a nameserver, who does not speak the protocol."""
+
+    broker: int = 0
+    way: int = 0
+    nameserver: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Heal:
     """Every cut ends."""
 
@@ -354,6 +415,8 @@ Step = (
     | QueryRoute
     | QueryKey
     | QueryBounds
+    | Ask
+    | Configure
     | AdvanceClock
     | JumpClock
     | ProcessCrash
@@ -372,6 +435,9 @@ Step = (
     | HalfOpen
     | SlowNetwork
     | SlowReader
+    | SlowDisk
+    | FlipBit
+    | Intrude
     | Heal
 )
 
@@ -403,6 +469,8 @@ OPERATIONS: Final = (
     QueryRoute,
     QueryKey,
     QueryBounds,
+    Ask,
+    Configure,
 )
 """What clients do; the other steps are the world's."""
 

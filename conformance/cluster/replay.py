@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.base import Violation
 from conformance.cluster.history import History
 from conformance.cluster.runner import Run, run_history
+from refmq.verify.oracles.base import Finding
 
 
-def replay(history: dict[str, Any], *, engine: str, verbose: bool) -> list[Violation]:
+def replay(history: dict[str, Any], *, engine: str, verbose: bool) -> list[Finding]:
     """Runs it; with `verbose` prints the steps and the time line of every node."""
     value = History.from_json(history)
     run = run_history(value, engine)

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.base import Violation
+from conformance.cluster import administration, questions, stranger
 from conformance.cluster import history as h
-from conformance.cluster import questions
 from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
-from conformance.cluster.faults import disturb, strike
+from conformance.cluster.faults import damage_newest, disturb, strike
+from conformance.cluster.tables import seen_tables
+from conformance.cluster.wire import Wire
+from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import MessageQueue
+from refmq.net.limits import Limits
+from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from refmq.sim.cluster import Cluster, OpenEngine
 from refmq.sim.loop import Stuck
+from refmq.sim.network import HICCUP_FACTOR
+from refmq.sim.transport import SimulatedTransport
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge, line_of
+from refmq.verify.oracles.base import Finding
+from refmq.verify.oracles.tables import SeenTable, tables_saved
+from refmq.verify.oracles.wire import one_answer_per_request
 
 STEP_S: Final = 0.001
 """What passes between two steps anyway."""
@@ -29,6 +39,15 @@ SETTLE_S: Final = 12.0
 CHECK_INTERVAL_MS: Final = 1_000
 CHECK_IMMUNITY_MS: Final = 500
 CHECKS_MAX: Final = 5
+SAVED_S: Final = 1.0
+"""What a broker may take to save a table that has changed."""
+REGISTER_TIMEOUT_MS: Final = 1_000
+"""So long a broker waits for a nameserver that is silent: who changes a topic waits with it, less than a timeout."""
+FLUSH_TIMEOUT_MS: Final = 1_000
+"""Less than what clients wait for an answer."""
+READS_LOG: Final = (h.ProcessCrash, h.PowerLoss, h.FailFlush, h.FullDisk, h.RestartBroker, h.StopBroker)
+"""Steps after which a broker reads its log again, and finds damage."""
+KEPT_IN: Final[dict[h.Stored, str]] = {"delayed": SCHEDULE_TOPIC, "half": TRANS_HALF_TOPIC}
 GROUPS: Final = ("g", "h")
 TRANSACTIONS_SETTLE_S: Final = 30.0
 """Enough rounds of checks for every half message to be decided or set aside."""
@@ -39,9 +58,19 @@ STORY_LIMIT_S: Final = 4 * 3600.0
 class Run:
     """What came of a history."""
 
-    violations: list[Violation]
+    violations: list[Finding]
     lines: list[Line]
     world: World
+    requests: Counter[int]
+    """What clients asked, by code."""
+
+    @property
+    def events(self) -> int:
+        return len(self.lines)
+
+    def cells(self) -> Cells:
+        """What happened, for the coverage."""
+        return cells_of(self.lines, self.requests)
 
 
 @dataclass
@@ -56,18 +85,24 @@ class Story:
     scripted: dict[str, ScriptedClient] = field(default_factory=dict)
     common: Common = field(default_factory=Common)
     operations: list[asyncio.Task[None]] = field(default_factory=list)
+    wire: Wire = field(default_factory=Wire)
+    tables: list[SeenTable] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         setting = self.history.setting
         self.cluster = Cluster(
             self.world,
+            nameservers=2 if setting.silent_nameserver else 1,
             brokers=setting.brokers,
+            limits=limits(setting),
             config=broker_config(self.history),
             store_config=store_config(setting),
             engine=self.engine,
         )
         self.clients = [self.world.node(f"client-{number}", self._run_client) for number in range(setting.clients)]
         self.auditor = self.world.node("auditor", self._run_client)
+        self.stranger = self.world.node("stranger", self._wait)
+        self.world.network.heard = self._hear
 
     async def _run_client(self, node: Node) -> None:
         """A client's process: it waits for its script."""
@@ -75,9 +110,19 @@ class Story:
         self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.common)
         await asyncio.Event().wait()
 
+    async def _wait(self, node: Node) -> None:
+        await asyncio.Event().wait()
+
+    def _hear(self, sender: SimulatedTransport, target: SimulatedTransport, data: bytes) -> None:
+        if self.stranger.address not in (sender.process.address, target.process.address):
+            self.wire.hear(sender.number, target.number, data)
+
     async def run(self) -> None:
+        for nameserver in self.cluster.nameservers[1:]:
+            for broker in self.cluster.brokers:
+                self.world.network.cut(broker.name, nameserver.name)
         await self.cluster.start()
-        for node in (*self.clients, self.auditor):
+        for node in (*self.clients, self.auditor, self.stranger):
             node.start()
         await asyncio.sleep(STEP_S)
         for step in self.history.steps:
@@ -129,6 +174,18 @@ class Story:
             ):
                 node, broker = self._client(step.client), self._broker(step.broker)
                 self._begin(node, self._operation(step, node, broker))
+            case h.Ask() | h.Configure():
+                node, broker = self._client(step.client), self._broker(step.broker)
+                self._begin(node, self._administer(step, self.scripted[node.name], self._address(broker)))
+            case h.SlowDisk():
+                self.world.slow_flushes_s[self._broker(step.broker).name] = step.by_ms / 1000
+            case h.FlipBit():
+                self._flip_bit(step)
+            case h.Intrude():
+                target = self.cluster.nameserver_addresses[0]
+                if not step.nameserver:
+                    target = self.cluster.broker_address(self._broker(step.broker))
+                self._begin(self.stranger, stranger.intrude(target, step.way, self.history.setting.seed))
             case h.Heartbeat() | h.Leave() | h.ViewRefresh() | h.QueryKey() | h.QueryBounds() | h.QueryRoute():
                 node = self._client(step.client)
                 self._begin(node, self._question(step, self.scripted[node.name]))
@@ -162,12 +219,13 @@ class Story:
             case h.ProcessCrash() | h.PowerLoss():
                 if step.effects:  # when it happens the world says so
                     self.world.record_fault(self._broker(step.broker).name, "CrashPlanned")
-            case h.JumpClock() | h.RestartBroker() | h.StopBroker() | h.FailFlush() | h.FullDisk():
+            case h.JumpClock() | h.RestartBroker() | h.StopBroker() | h.FailFlush() | h.FullDisk() | h.SlowDisk():
                 self.world.record_fault(self._broker(step.broker).name, name)
             case h.ConsumerPause() | h.SlowReader():
                 self.world.record_fault(self._client(step.client).name, name)
             case h.Disconnect() | h.LoseAnswer() | h.LoseRequest() | h.Cut() | h.HalfOpen() | h.SlowNetwork():
-                self.world.record_fault(self._broker(step.broker).name, name)
+                # It is the client that is disturbed: what a broker does for others is judged all the same.
+                self.world.record_fault(self._client(step.client).name, name)
 
     async def _operation(
         self,
@@ -188,8 +246,12 @@ class Story:
             queue = MessageQueue(f"%RETRY%{client.group}", broker.name, 0)
         match step:
             case h.Send(delay_level=0):
-                for _ in range(step.count):
-                    await client.send(address, queue, step.body_bytes)
+                sends = [client.send(address, queue, step.body_bytes) for _ in range(step.count)]
+                if step.at_once:
+                    await asyncio.gather(*sends)
+                else:
+                    for send in sends:
+                        await send
             case h.Send():
                 delay_ms = DELAYS_S[step.delay_level - 1] * 1000
                 for _ in range(step.count):
@@ -201,7 +263,9 @@ class Story:
             case h.Pull() if step.wanted != "all":
                 await client.pull_filtered(address, queue, step.count, step.suspend_ms, step.wanted)
             case h.SendHalf():
-                await client.send_half(address, queue, step.decision, step.reply, step.ends)
+                after_s = step.after_ms / 1000
+                kinds = (step.decision, step.reply, step.ends)
+                await client.send_half(address, queue, *kinds, after_s=after_s, immunity_s=step.immunity_s)
             case h.Pull():
                 await client.pull(address, queue, step.count, step.suspend_ms, commit=step.commit)
             case h.CommitOffset():
@@ -209,7 +273,24 @@ class Story:
             case h.QueryOffset():
                 await client.query_offset(address, queue)
             case h.LockQueue() | h.UnlockQueue():
-                await client.lock_queue(address, queue, unlock=isinstance(step, h.UnlockQueue))
+                numbers = range(self.history.setting.queues) if step.every else (step.queue,)
+                queues = tuple(self._queue(broker, number) for number in numbers)
+                await client.lock_queues(address, queues, unlock=isinstance(step, h.UnlockQueue))
+
+    async def _administer(self, step: h.Ask | h.Configure, client: ScriptedClient, broker: BrokerAddress) -> None:
+        if isinstance(step, h.Ask):
+            await administration.ask(client, broker, step.number, step.damage)
+        else:
+            await administration.configure(client, broker, step.value)
+
+    def _flip_bit(self, step: h.FlipBit) -> None:
+        """Damages what a broker keeps for later, if nothing will ever make it read its log from there."""
+        if any(isinstance(each, READS_LOG) for each in self.history.steps):
+            return
+        broker = self._broker(step.broker)
+        message = damage_newest(broker.simulated_disk, KEPT_IN[step.what]) if broker.is_up else None
+        if message is not None:
+            self.world.record_fault(broker.name, "FlipBit", message)
 
     async def _question(
         self,
@@ -235,7 +316,7 @@ class Story:
 
     async def _ask_for_route(self, client: ScriptedClient) -> None:
         addresses = [self._address(broker) for broker in self.cluster.brokers]
-        for nameserver in self.cluster.nameserver_addresses:
+        for nameserver in self.cluster.nameserver_addresses[:1]:  # nothing is ever heard of a second one
             await questions.query_route(client, nameserver, TOPIC, addresses)
 
     # --- the end ----------------------------------------------------------------------------------------------
@@ -244,6 +325,7 @@ class Story:
         """Everything is repaired, and whatever was begun comes to its end."""
         self.world.note("history", "settle")
         self.world.network.end_faults()
+        self.world.slow_flushes_s.clear()
         for broker in self.cluster.brokers:
             if broker.is_up:
                 broker.process.crash_at_effect = None
@@ -251,7 +333,7 @@ class Story:
         for node in self.clients:
             node.resume()
             self._end_half_open(node)
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(SETTLE_S + self._still_under_way_s())
         await self._revive()
         self.world.record_fault("world", "Settled")
         await asyncio.gather(*self.operations)
@@ -264,11 +346,16 @@ class Story:
                 assert round_ < 6
             await asyncio.gather(*self.operations)
 
+    def _still_under_way_s(self) -> float:
+        """How long a piece may still be on a wire that was slow; what is sent behind it arrives behind it."""
+        slowest_ms = max((step.by_ms for step in self.history.steps if isinstance(step, h.SlowNetwork)), default=0)
+        return slowest_ms / 1000 * HICCUP_FACTOR
+
     def _end_half_open(self, client: Node) -> None:
         """Breaks connections that one side only believes in: it was cut off, or the other side lost its power."""
         if any(isinstance(step, h.HalfOpen | h.PowerLoss | h.Cut) for step in self.history.steps):
             for broker in self.cluster.brokers:
-                self.world.record_fault(broker.name, "Disconnect")
+                self.world.record_fault(client.name, "Disconnect")
                 self.world.network.reset_between(client.name, broker.name)
 
     async def _revive(self) -> None:
@@ -291,6 +378,15 @@ class Story:
                         await self._read(client, broker, MessageQueue(prefix + group, broker.name, 0))
         await self._ask_for_offsets()
         await self.auditor.call(lambda: self._ask_for_route(client))
+        await asyncio.sleep(SAVED_S)
+        self._look_at_tables()
+
+    def _look_at_tables(self) -> None:
+        """What brokers know, and what is in their files. One whose disk has failed may have had no chance to save."""
+        for node in self.cluster.brokers:
+            serving = self.cluster.serving.get(node.name)
+            if serving is not None and node.name not in self.cluster.failing_disks:
+                self.tables += seen_tables(serving, node.simulated_disk)
 
     async def _ask_for_offsets(self) -> None:
         """A member of the group hears what is committed."""
@@ -315,7 +411,13 @@ def broker_config(history: h.History) -> BrokerConfig:
         transaction_time_out=CHECK_IMMUNITY_MS,
         transaction_check_max=CHECKS_MAX,
         enable_property_filter=True,
+        sync_flush_timeout=FLUSH_TIMEOUT_MS,
+        register_broker_timeout_mills=REGISTER_TIMEOUT_MS,
     )
+
+
+def limits(setting: h.Setting) -> Limits | None:
+    return Limits(write_buffer_high_bytes=setting.write_buffer_bytes) if setting.write_buffer_bytes else None
 
 
 def store_config(setting: h.Setting) -> StoreConfig:
@@ -334,12 +436,13 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
     world = World(history.setting.seed, strict=strict)
     story = Story(world, history, cluster_engine(engine))
-    violations: list[Violation] = []
+    violations: list[Finding] = []
     try:
         world.run(story.run(), limit_s=STORY_LIMIT_S)
     except (RunFailed, Stuck, TimeoutError) as error:
-        violations.append(Violation("RunFails", f"{type(error).__name__}: {error}"))
+        violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
-    found = [Violation(f.invariant, f.sentence, f.line) for f in judge(lines, promises)]
-    return Run(violations + found, lines, world)
+    others = [*one_answer_per_request(story.wire.frames), *tables_saved(story.tables)]
+    found = [*judge(lines, promises), *others]
+    return Run(violations + found, lines, world, story.common.requests)

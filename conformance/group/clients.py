@@ -12,6 +12,7 @@ What an application sees is recorded apart from what its client records of itsel
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -83,6 +84,9 @@ class Common:
     last_heard_s: float = 0.0
     """When a listener was last called, or done."""
 
+    requests: Counter[int] = field(default_factory=Counter)
+    """What consumers asked, by code."""
+
     def begin(self) -> int:
         self.operations += 1
         return self.operations
@@ -144,6 +148,7 @@ class Member:
         )
 
     def _hook(self, address: str, command: RemotingCommand) -> RemotingCommand:
+        self.common.requests[command.code] += 1
         left = self.refusals.get(command.code, 0)
         if not left:
             return command

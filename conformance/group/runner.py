@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.base import Violation
 from conformance.cluster.client import DELAYS_S
 from conformance.cluster.faults import disturb, strike
+from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from conformance.group import history as h
 from conformance.group.clients import CODES, Common, Member, Sending
@@ -21,6 +22,7 @@ from refmq.sim.loop import Stuck
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge_group, line_of
+from refmq.verify.oracles.base import Finding
 
 STEP_S: Final = 0.001
 """What passes between two steps anyway."""
@@ -43,9 +45,19 @@ CHECK_INTERVAL_MS: Final = 3_600_000
 class Run:
     """What came of a history."""
 
-    violations: list[Violation]
+    violations: list[Finding]
     lines: list[Line]
     world: World
+    requests: Counter[int]
+    """What clients asked, by code."""
+
+    @property
+    def events(self) -> int:
+        return len(self.lines)
+
+    def cells(self) -> Cells:
+        """What happened, for the coverage."""
+        return cells_of(self.lines, self.requests)
 
 
 @dataclass
@@ -289,13 +301,13 @@ def _silent() -> Iterator[None]:
 def run_history(history: h.History, engine: str = "reference", *, strict: bool = False) -> Run:
     """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
     world = World(history.setting.seed, strict=strict)
-    violations: list[Violation] = []
+    violations: list[Finding] = []
     with _silent():
         story = Story(world, history, cluster_engine(engine))
         try:
             world.run(story.run(), limit_s=STORY_LIMIT_S)
         except (RunFailed, Stuck, TimeoutError) as error:
-            violations.append(Violation("RunFails", f"{type(error).__name__}: {error}"))
+            violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
-    found = [Violation(f.invariant, f.sentence, f.line) for f in judge_group(lines, Promises(settled=not violations))]
-    return Run(violations + found, lines, world)
+    found = judge_group(lines, Promises(settled=not violations))
+    return Run(violations + found, lines, world, story.common.requests)

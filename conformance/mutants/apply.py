@@ -74,7 +74,7 @@ def replacing_in_function(function: str, old: str, new: str) -> Callable[[str], 
 
 
 def _find(tree: ast.Module, function: str) -> tuple[ast.Module | ast.ClassDef, ast.stmt]:
-    """The function of this qualified name, and what it stands in. Raises `LookupError`."""
+    """The function of this qualified name, or the assignment to it, and what it stands in. Raises `LookupError`."""
     holder: ast.Module | ast.ClassDef = tree
     *classes, name = function.split(".")
     for class_name in classes:
@@ -83,6 +83,18 @@ def _find(tree: ast.Module, function: str) -> tuple[ast.Module | ast.ClassDef, a
             raise LookupError(f"the mutant does not fit its module any more: there is no class {class_name}")
         holder = found[0]
     for node in holder.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+        if name in _names(node):
             return holder, node
     raise LookupError(f"the mutant does not fit its module any more: there is no function {function}")
+
+
+def _names(node: ast.stmt) -> tuple[str, ...]:
+    """What a statement gives a name to."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return (name,)
+        case ast.Assign(targets=targets):
+            return tuple(ast.unparse(target) for target in targets)
+        case ast.AnnAssign(target=target):
+            return (ast.unparse(target),)
+    return ()

@@ -54,7 +54,7 @@ def trial(seconds: float, more_seconds: float) -> dict[str, Any]:
     for number, history in enumerate(_histories(), start=1):
         if not by:
             tried = number
-            violations = [found for engine in ENGINES for found in run_history(history, engine)[0]]
+            violations = [found for engine in ENGINES for found in run_history(history, engine).violations]
             if violations:
                 by = str(violations[0])
                 end = min(end, time.process_time() + more_seconds)

@@ -362,8 +362,8 @@ SEEDED_BUGS: Final = (
         "B82",
         "How many units a read looks at is counted in bytes.",
         "refmq.store.get",
-        " count_max))",
-        " count_max) // 20)",
+        " count_max), high",
+        " count_max) // 20, high",
         "get_message",
     ),
     Seeded(

@@ -66,8 +66,7 @@ def _outcomes(kind: str, first_seed: int, steps: int, histories: list[Path]) -> 
 def _broken(run_history: Any, history: Any) -> list[str]:
     signal.setitimer(signal.ITIMER_VIRTUAL, HISTORY_SECONDS_MAX)
     try:
-        run = run_history(history)
-        return [str(violation) for violation in (run[0] if isinstance(run, tuple) else run.violations)]
+        return [str(violation) for violation in run_history(history).violations]
     except Hang:
         return ["Hang: a history did not end"]
     except Exception as error:  # outside of a step: the readout of a start, for example

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from conformance.base import Violation
 from conformance.oracles.store_events import ConfigLost, ConfigRead, ConfigSaved, Observation, SaveConfig
+from refmq.verify.oracles.base import Finding
 
 
-def config_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
+def config_survives(observations: Iterable[Observation]) -> Iterator[Finding]:
     """A small file that was saved holds what was saved; a save that was interrupted leaves the old or the new."""
     possible, backup = {-1}, {-1}  # what the file may hold, and its backup; -1: there is none
     before = possible
@@ -25,7 +25,7 @@ def config_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
             case ConfigLost():
                 possible = backup
             case ConfigRead(value) if value not in possible:
-                yield Violation(
+                yield Finding(
                     "AckedSurvives", f"a configuration file holds {value} and should hold one of {possible}", event
                 )
             case _:

@@ -9,14 +9,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final
 
-from conformance.base import Violation
 from conformance.oracles.config import config_survives
+from conformance.oracles.promised import Promised, number_of, reachable_min
 from conformance.oracles.pulls import pull_faults
 from conformance.oracles.store_events import (
-    AckPut,
     Checkpoint,
     Cut,
     Damaged,
@@ -26,7 +24,6 @@ from conformance.oracles.store_events import (
     ExpireFile,
     Failed,
     FaultsOver,
-    FlushLog,
     Observation,
     PowerLoss,
     ProcessCrash,
@@ -42,111 +39,31 @@ from conformance.oracles.store_events import (
     StartFailed,
     StartStore,
     StopStore,
-    Stored,
 )
-from conformance.store.record import BORN_IPV6, COMMIT, STORE_IPV6, Record, java_hash
+from conformance.store.record import BORN_IPV6, STORE_IPV6, Record, java_hash
+from refmq.verify.oracles.base import Finding
 
-Oracle = Callable[[Iterable[Observation]], Iterator[Violation]]
+Oracle = Callable[[Iterable[Observation]], Iterator[Finding]]
 
-NUMBER_BYTES: Final = 4
-"""Every body begins with its message's number."""
 SHOWN_MAX: Final = 200
 """Characters of a value that a sentence shows."""
-QUEUED: Final = (0, COMMIT)
-"""Transaction types of messages that belong to a queue."""
 HOST_FLAGS: Final = BORN_IPV6 | STORE_IPV6
 
 
-def acked_survives(observations: Iterable[Observation]) -> Iterator[Violation]:
+def acked_survives(observations: Iterable[Observation]) -> Iterator[Finding]:
     """What was acknowledged survives every fault that the flush mode covers."""
-    promised: dict[int, Stored] = {}  # what must be found from now on
-    powerproof: dict[int, Stored] = {}  # ... even after a power loss
-    stored: dict[int, Stored] = {}
-    log_min = reachable = 0  # as in `retention_prefix`
-    sent: dict[int, Sent] = {}
-    built_from = 0  # where somebody removed all queues: offsets of messages before it can be forgotten
-    deleted_to: dict[str, int] = {}
+    promised = Promised()
     for event, seen in enumerate(observations):
-        match seen:
-            case Sent():
-                sent[seen.number] = seen
-            case Damaged(what="LoseDerived"):
-                built_from = 1 << 62
-            case DeleteTopic(topic, log_end):
-                deleted_to[topic] = log_end
-            case Stored():
-                stored[seen.number] = seen
-            case AckPut():
-                promised[seen.number] = stored[seen.number]
-                if seen.promises_power:
-                    powerproof[seen.number] = stored[seen.number]
-            case FlushLog(flushed_to):
-                for number, where in stored.items():
-                    if where.physical_offset + where.size_bytes <= flushed_to:
-                        powerproof[number] = where
-            case StopStore():
-                powerproof = dict(promised)
-            case PowerLoss() | ProcessCrash(loses_unwritten=True):
-                promised = dict(powerproof)
-                stored = dict(powerproof)
-            case ProcessCrash():
-                # Written bytes survive, so everything that the store called stored is promised.
-                promised |= stored
-            case ExpireFile(interrupted=True):
-                reachable = max(reachable, _reachable_min(seen))
-            case ExpireFile(removed_count=0):
-                reachable = max(reachable, min(seen.begins_after, default=0))
-            case ExpireFile():
-                log_min = reachable = max(log_min, min(seen.begins_after, default=log_min))
-            case Readout():
-                log_min = reachable = max(log_min, min(seen.log_min, reachable))
-                at = {record.physical_offset: record for record in seen.records}
-                stored = {
-                    number: where
-                    for number, where in stored.items()
-                    if seen.hides_unwritten and where.physical_offset >= seen.log_max
-                } | {_number(record): _stored(record) for record in seen.records}
-                built_from = min(built_from, seen.log_max)
-                for number, where in promised.items() if seen.is_full else ():
-                    origin = sent[number]
-                    queue = seen.queues.get((origin.topic, origin.queue_id))
-                    if (
-                        origin.transaction in QUEUED
-                        and where.physical_offset >= max(built_from, deleted_to.get(origin.topic, 0))
-                        and (queue is None or queue.max_offset <= where.queue_offset)
-                    ):
-                        yield Violation(
-                            "AckedSurvives",
-                            f"queue {origin.topic}/{origin.queue_id} was promised to have had offset "
-                            f"{where.queue_offset} and ends at {queue.max_offset if queue else 0}",
-                            event,
-                        )
-                for number, where in promised.items():
-                    if where.physical_offset < log_min or (
-                        seen.hides_unwritten and where.physical_offset >= seen.log_max
-                    ):
-                        continue
-                    record = at.get(where.physical_offset)
-                    if record is None or _number(record) != number:
-                        yield Violation(
-                            "AckedSurvives",
-                            f"message {number} was promised at physical offset {where.physical_offset} and is gone",
-                            event,
-                        )
-                    elif record.queue_offset != where.queue_offset:
-                        yield Violation(
-                            "AckedSurvives",
-                            f"message {number} was promised at queue offset {where.queue_offset} "
-                            f"and is at {record.queue_offset}",
-                            event,
-                        )
-            case StartFailed(error):
-                yield Violation("AckedSurvives", f"the store does not start any more: {error}", event)
-            case _:
-                pass
+        if isinstance(seen, StartFailed):
+            yield Finding("AckedSurvives", f"the store does not start any more: {seen.error}", event)
+        elif isinstance(seen, Readout):
+            for sentence in promised.read(seen):
+                yield Finding("AckedSurvives", sentence, event)
+        else:
+            promised.feed(seen)
 
 
-def cut_log_fits_together(observations: Iterable[Observation]) -> Iterator[Violation]:
+def cut_log_fits_together(observations: Iterable[Observation]) -> Iterator[Finding]:
     """What is left of a log that was cut at a damage is a log, with the queues and the index of it."""
     sent: dict[int, Sent] = {}
     deleted_to: dict[str, int] = {}
@@ -158,19 +75,15 @@ def cut_log_fits_together(observations: Iterable[Observation]) -> Iterator[Viola
                 deleted_to[topic] = log_end
             case Cut(left):
                 for sentence in _queue_faults(left, sent, deleted_to):
-                    yield Violation("QueueMatchesLog", f"after a cut {sentence}", event)
+                    yield Finding("QueueMatchesLog", f"after a cut {sentence}", event)
                 for oracle in (index_finds_every_key, time_search_exact):
                     for violation in oracle((left,)):
-                        yield Violation(violation.invariant, f"after a cut {violation.sentence}", event)
+                        yield Finding(violation.invariant, f"after a cut {violation.sentence}", event)
             case _:
                 pass
 
 
-def _stored(record: Record) -> Stored:
-    return Stored(_number(record), record.physical_offset, record.size_bytes, record.queue_offset, record.store_ms)
-
-
-def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
+def no_invention(observations: Iterable[Observation]) -> Iterator[Finding]:
     """Nothing is stored or served that was not sent; nothing is stored twice, and nothing that was refused."""
     sent: dict[int, Sent] = {}
     refused: set[int] = set()
@@ -187,29 +100,27 @@ def no_invention(observations: Iterable[Observation]) -> Iterator[Violation]:
             case Readout():
                 records = (*seen.records, *(record for queue in seen.queues.values() for record in queue.served))
                 if seen.log_fault:
-                    yield Violation("NoInvention", f"the log is broken at {seen.log_end}: {seen.log_fault}", event)
-                numbers = [_number(record) for record in seen.records]
+                    yield Finding("NoInvention", f"the log is broken at {seen.log_end}: {seen.log_fault}", event)
+                numbers = [number_of(record) for record in seen.records]
                 for number in sorted(dropped.intersection(numbers)):
-                    yield Violation("NoInvention", f"message {number} was gone after a start and is back", event)
+                    yield Finding("NoInvention", f"message {number} was gone after a start and is back", event)
                 if seen.is_full:
                     dropped = sent.keys() - set(numbers)
                 for number in {number for number in numbers if numbers.count(number) > 1}:
-                    yield Violation(
-                        "NoInvention", f"message {number} is in the log {numbers.count(number)} times", event
-                    )
+                    yield Finding("NoInvention", f"message {number} is in the log {numbers.count(number)} times", event)
             case _:
                 continue
         for record in records:
             found = _difference(record, sent, refused)
             if found:
-                yield Violation("NoInvention", found, event)
+                yield Finding("NoInvention", found, event)
 
 
 def _difference(record: Record | str, sent: dict[int, Sent], refused: set[int]) -> str:
     """Why a record is not what a producer sent; empty if it is."""
     if isinstance(record, str):
         return f"something that is not a record was served: {record}"
-    number = _number(record)
+    number = number_of(record)
     origin = sent.get(number)
     if origin is None:
         return f"a record at {record.physical_offset} was never sent"
@@ -242,7 +153,7 @@ def _comparable(origin: Sent, record: Record) -> tuple[object, object]:
     return origin.properties, record.properties
 
 
-def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Violation]:
+def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Finding]:
     """Every queue unit names the record that it claims to name, in order, without holes."""
     sent: dict[int, Sent] = {}
     deleted_to: dict[str, int] = {}
@@ -264,18 +175,18 @@ def queue_matches_log(observations: Iterable[Observation]) -> Iterator[Violation
                 kept, units_to = {}, {}
             case Pulled():
                 for sentence in pull_faults(seen):
-                    yield Violation("QueueMatchesLog", sentence, event)
+                    yield Finding("QueueMatchesLog", sentence, event)
             case ServeMessage(record=Record() as record):
                 wanted = (seen.wanted_topic, seen.wanted_queue_id, seen.wanted_queue_offset)
                 if (record.topic, record.queue_id, record.queue_offset) != wanted:
-                    yield Violation("QueueMatchesLog", f"a reader of {wanted} got {_name(record)}", event)
+                    yield Finding("QueueMatchesLog", f"a reader of {wanted} got {_name(record)}", event)
             case Readout():
                 for sentence in _queue_faults(seen, sent, deleted_to):
-                    yield Violation("QueueMatchesLog", sentence, event)
+                    yield Finding("QueueMatchesLog", sentence, event)
                 for (topic, queue_id), queue in seen.queues.items():
                     back = [unit.physical_offset for unit in queue.units if unit.physical_offset < kept.get(topic, 0)]
                     if back:
-                        yield Violation("QueueMatchesLog", f"{topic}/{queue_id} was deleted, and has {back}", event)
+                        yield Finding("QueueMatchesLog", f"{topic}/{queue_id} was deleted, and has {back}", event)
             case _:
                 pass
 
@@ -298,7 +209,7 @@ def _queue_faults(seen: Readout, sent: dict[int, Sent], deleted_to: dict[str, in
                 yield f"unit {unit.queue_offset} of {name} names {_name(record)}"
             elif unit.size_bytes != record.size_bytes:
                 yield f"unit {unit.queue_offset} of {name} has size {unit.size_bytes}, its record {record.size_bytes}"
-            elif unit.tags_code != _tags_code(record, sent.get(_number(record))):
+            elif unit.tags_code != _tags_code(record, sent.get(number_of(record))):
                 yield f"unit {unit.queue_offset} of {name} has the tags code {unit.tags_code}"
             named.add(unit.physical_offset)
         for read in queue.reads:
@@ -327,7 +238,7 @@ def _tags_code(record: Record, origin: Sent | None) -> int:
     return java_hash(tags) if tags else 0
 
 
-def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Violation]:
+def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Finding]:
     """A query by key finds every retained message that has the key, and only messages of that topic and key."""
     for event, seen in enumerate(observations):
         if not isinstance(seen, Readout):
@@ -340,16 +251,14 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
             offsets = having.get((topic, key), [])
             missing = sorted({offset for offset in offsets if offset < seen.dispatched_to} - set(found))
             if missing:
-                yield Violation("IndexFindsEveryKey", f"key {key} of {topic} does not find {missing}", event)
+                yield Finding("IndexFindsEveryKey", f"key {key} of {topic} does not find {missing}", event)
             if set(found) - set(offsets):
-                yield Violation("IndexFindsEveryKey", f"key {key} of {topic} finds strangers: {found}", event)
+                yield Finding("IndexFindsEveryKey", f"key {key} of {topic} finds strangers: {found}", event)
             newest = seen.newest_by_key.get((topic, key))
             if newest is not None and list(newest) != list(found)[-1:]:
-                yield Violation(
-                    "IndexFindsEveryKey", f"of {found} key {key} of {topic} finds {newest} as newest", event
-                )
+                yield Finding("IndexFindsEveryKey", f"of {found} key {key} of {topic} finds {newest} as newest", event)
             if list(found) != sorted(set(found)):
-                yield Violation(
+                yield Finding(
                     "IndexFindsEveryKey", f"key {key} of {topic} finds {found}: not in order, or twice", event
                 )
         indexed = [record for record in seen.records if record.keys and record.physical_offset < seen.dispatched_to]
@@ -361,7 +270,7 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
             and newest_indexed != seen.index_last
             and (seen.index_last[1] < seen.dispatched_to)
         ):
-            yield Violation("IndexFindsEveryKey", f"the index says that it ends at {seen.index_last}", event)
+            yield Finding("IndexFindsEveryKey", f"the index says that it ends at {seen.index_last}", event)
         at = {record.physical_offset: record for record in seen.records}
         for (topic, key, begin_ms, end_ms), found in seen.by_key_between.items():
             expected = [
@@ -370,18 +279,18 @@ def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Viola
                 if begin_ms <= at[offset].store_ms <= end_ms and (offset < seen.dispatched_to or offset in found)
             ]
             if list(found) != expected:
-                yield Violation(
+                yield Finding(
                     "IndexFindsEveryKey",
                     f"key {key} of {topic} finds {found} from {begin_ms} to {end_ms}, and should find {expected}",
                     event,
                 )
 
 
-def recovery_idempotent(observations: Iterable[Observation]) -> Iterator[Violation]:
+def recovery_idempotent(observations: Iterable[Observation]) -> Iterator[Finding]:
     """A recovery that is interrupted and repeated ends as an undisturbed one."""
     for event, seen in enumerate(observations):
         if isinstance(seen, Recovered) and seen.undisturbed != seen.disturbed:
-            yield Violation("RecoveryIdempotent", _readout_difference(seen.undisturbed, seen.disturbed), event)
+            yield Finding("RecoveryIdempotent", _readout_difference(seen.undisturbed, seen.disturbed), event)
 
 
 def _readout_difference(undisturbed: Readout, disturbed: Readout) -> str:
@@ -400,33 +309,33 @@ def _short(value: object) -> str:
     return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]} ..."
 
 
-def never_serve_unflushed(observations: Iterable[Observation]) -> Iterator[Violation]:
+def never_serve_unflushed(observations: Iterable[Observation]) -> Iterator[Finding]:
     """With sync flush nothing is served that a power loss could take back."""
     for event, seen in enumerate(observations):
         if isinstance(seen, ServeMessage) and seen.must_be_durable and not seen.is_durable:
             what = _name(seen.record) if isinstance(seen.record, Record) else seen.record
-            yield Violation("NeverServeUnflushed", f"{what} was served and is not durable", event)
+            yield Finding("NeverServeUnflushed", f"{what} was served and is not durable", event)
 
 
-def time_search_exact(observations: Iterable[Observation]) -> Iterator[Violation]:
+def time_search_exact(observations: Iterable[Observation]) -> Iterator[Finding]:
     """The search by time finds the first message stored at or after the time (or the last at or before it)."""
     for event, seen in enumerate(observations):
         if isinstance(seen, Readout):
             log_times = [record.store_ms for record in seen.records]
             if log_times != sorted(log_times):
-                yield Violation("TimeSearchExact", f"store times go back in the log: {log_times}", event)
+                yield Finding("TimeSearchExact", f"store times go back in the log: {log_times}", event)
             for (topic, queue_id), queue in seen.queues.items():
                 times = [record.store_ms for record in queue.served if isinstance(record, Record)]
                 if len(times) != queue.max_offset - queue.min_offset:
                     continue  # QueueMatchesLog says so already
                 if queue.store_times is not None and list(queue.store_times) != times:
-                    yield Violation(
+                    yield Finding(
                         "TimeSearchExact", f"{topic}/{queue_id} has times {times} and says {queue.store_times}", event
                     )
                 for at_ms, boundary, found in queue.times:
                     expected = _search(queue, times, at_ms, boundary)
                     if found != expected:
-                        yield Violation(
+                        yield Finding(
                             "TimeSearchExact",
                             f"{boundary} bound of {at_ms} in {topic}/{queue_id} with times {times} "
                             f"from {queue.min_offset}: found {found}, expected {expected}",
@@ -449,27 +358,25 @@ def _search(queue: Queue, times: list[int], at_ms: int, boundary: str) -> int:
     return queue.min_offset + max(0, bisect_right(times, at_ms) - 1)
 
 
-def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]:
+def retention_prefix(observations: Iterable[Observation]) -> Iterator[Finding]:
     """Cleaning removes the oldest files only, never a hole in the middle, never the last, never one too young."""
     log_min = reachable = 0  # where the log starts; where it may start, if cleaning was interrupted
     after_power_loss = False  # a file whose name was never flushed may be gone; AckedSurvives knows if it mattered
     for event, seen in enumerate(observations):
         match seen:
             case ExpireFile(interrupted=True):
-                reachable = max(reachable, _reachable_min(seen))
+                reachable = max(reachable, reachable_min(seen))
             case ExpireFile():
                 for sentence in _expiry_faults(seen):
-                    yield Violation("RetentionPrefix", sentence, event)
+                    yield Finding("RetentionPrefix", sentence, event)
                 reachable = max(reachable, min(seen.begins_after, default=0))
                 if seen.removed_count:  # otherwise it made nothing durable that an interrupted one had removed
                     log_min = reachable
             case Readout():
                 if seen.records and seen.log_min < log_min:
-                    yield Violation(
-                        "RetentionPrefix", f"the log begins at {seen.log_min} again, before {log_min}", event
-                    )
+                    yield Finding("RetentionPrefix", f"the log begins at {seen.log_min} again, before {log_min}", event)
                 if seen.log_min > reachable and not after_power_loss:
-                    yield Violation(
+                    yield Finding(
                         "RetentionPrefix", f"the log begins at {seen.log_min}: files from {log_min} are gone", event
                     )
                 if seen.is_full:  # after a start; a removal whose flush has failed may still be undone
@@ -479,17 +386,6 @@ def retention_prefix(observations: Iterable[Observation]) -> Iterator[Violation]
                 after_power_loss = True
             case _:
                 pass
-
-
-def _reachable_min(seen: ExpireFile) -> int:
-    """The latest start of the log that an interrupted cleaning may leave."""
-    reachable = seen.files[0][0] if seen.files else 0
-    for (_, modified_ms), (following, _) in pairwise(seen.files):
-        is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
-        if not seen.allowed or not is_expired or following > seen.safe_to:
-            break
-        reachable = following
-    return reachable
 
 
 def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
@@ -519,7 +415,7 @@ def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
             yield f"file {begin} has expired and was kept"
 
 
-def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violation]:
+def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Finding]:
     """Checkpoint stamps never run ahead of the durable data they describe."""
     for event, seen in enumerate(observations):
         if not isinstance(seen, Checkpoint):
@@ -532,14 +428,14 @@ def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violati
             # Records of the same millisecond may stand on both sides of a stamp.
             covered = [offset for store_ms, offset in missing if store_ms < stamp or offset < bound]
             if covered:
-                yield Violation(
+                yield Finding(
                     "CheckpointMonotone",
                     f"the {name} stamp ({stamp} ms, offset {bound}) covers the records at {covered}, "
                     f"which a power loss would take from the {name}",
                     event,
                 )
         if seen.missing_for_java:
-            yield Violation(
+            yield Finding(
                 "CheckpointMonotone",
                 f"by these stamps ({seen.queue_ms} ms for queues, {seen.index_ms} ms for the index) Java would neither "
                 f"keep nor build again the index entries of the records at {list(seen.missing_for_java)}",
@@ -547,7 +443,7 @@ def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Violati
             )
 
 
-def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation]:
+def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Finding]:
     """A store that is started without further faults serves in the end, with everything dispatched."""
     stopped_cleanly = False
     may_rebuild = False  # the queues are not those of the checkpoint, and it is right to say so
@@ -557,20 +453,20 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
     for event, seen in enumerate(observations):
         match seen:
             case StartFailed(error):
-                yield Violation("RecoveryFinishes", f"a start without faults failed: {error}", event)
+                yield Finding("RecoveryFinishes", f"a start without faults failed: {error}", event)
             case StopStore():
                 stopped_cleanly, has_deleted = True, False
             case StartStore(was_clean):
                 if stopped_cleanly and not was_clean:
-                    yield Violation("RecoveryFinishes", "a clean stop was taken for a crash", event)
+                    yield Finding("RecoveryFinishes", "a clean stop was taken for a crash", event)
                 if stopped_cleanly and seen.records_dispatched:
-                    yield Violation(
+                    yield Finding(
                         "RecoveryFinishes",
                         f"after a clean stop {seen.records_dispatched} records were dispatched",
                         event,
                     )
                 if seen.notes and not may_rebuild and not disk_failed:
-                    yield Violation("RecoveryFinishes", f"a checkpoint was not believed: {seen.notes}", event)
+                    yield Finding("RecoveryFinishes", f"a checkpoint was not believed: {seen.notes}", event)
                 stopped_cleanly = may_rebuild = disk_failed = has_deleted = False
             case Checkpoint():
                 may_rebuild, log_to = has_deleted, seen.log_to
@@ -592,14 +488,14 @@ def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Violation
             case Readout() if seen.is_full and seen.dispatched_to < seen.log_end and seen.records:
                 last = seen.records[-1]
                 if seen.dispatched_to < last.physical_offset + last.size_bytes:
-                    yield Violation(
+                    yield Finding(
                         "RecoveryFinishes", f"dispatched to {seen.dispatched_to} only, of {seen.log_end}", event
                     )
             case _:
                 pass
 
 
-def prefix_replica(observations: Iterable[Observation]) -> Iterator[Violation]:
+def prefix_replica(observations: Iterable[Observation]) -> Iterator[Finding]:
     """A slave's log equals the master's, and so do the queues and the index that it makes of it."""
     sent: dict[int, Sent] = {}
     for event, seen in enumerate(observations):
@@ -607,7 +503,7 @@ def prefix_replica(observations: Iterable[Observation]) -> Iterator[Violation]:
             sent[seen.number] = seen
         if isinstance(seen, Promoted):
             for sentence in _promotion_faults(seen, sent):
-                yield Violation("PrefixReplica", sentence, event)
+                yield Finding("PrefixReplica", sentence, event)
         if not isinstance(seen, Replicated):
             continue
         parts: dict[str, Callable[[Readout], object]] = {"records": lambda readout: readout.records}
@@ -623,7 +519,7 @@ def prefix_replica(observations: Iterable[Observation]) -> Iterator[Violation]:
             }
         for name, part in parts.items():
             if part(seen.master) != part(seen.slave):
-                yield Violation("PrefixReplica", f"the {name} of a slave's log is not its master's", event)
+                yield Finding("PrefixReplica", f"the {name} of a slave's log is not its master's", event)
 
 
 def _promotion_faults(seen: Promoted, sent: dict[int, Sent]) -> Iterator[str]:
@@ -631,7 +527,7 @@ def _promotion_faults(seen: Promoted, sent: dict[int, Sent]) -> Iterator[str]:
     own = seen.slave.records[len(kept) :]
     if list(seen.slave.records[: len(kept)]) != kept:
         yield f"a slave that had the log up to {seen.arrived_to} has not all of its {len(kept)} records as a master"
-    if [_number(record) for record in own] != [each.number for each in seen.sent]:
+    if [number_of(record) for record in own] != [each.number for each in seen.sent]:
         yield f"a slave that became the master has {own} after what it had received"
     if seen.with_queues:
         ends: dict[tuple[str, int], int] = {}
@@ -650,19 +546,15 @@ def _promotion_faults(seen: Promoted, sent: dict[int, Sent]) -> Iterator[str]:
         yield f"a slave that became the master is another after a restart: {difference}"
 
 
-def unexpected_error(observations: Iterable[Observation]) -> Iterator[Violation]:
+def unexpected_error(observations: Iterable[Observation]) -> Iterator[Finding]:
     """No operation raises what its interface does not allow. Not a promise of the specification, but of the code."""
     for event, seen in enumerate(observations):
         if isinstance(seen, Failed):
-            yield Violation("UnexpectedError", f"{seen.step} raised {seen.error}", event)
-
-
-def _number(record: Record) -> int:
-    return int.from_bytes(record.body[:NUMBER_BYTES], "big") if len(record.body) >= NUMBER_BYTES else -1
+            yield Finding("UnexpectedError", f"{seen.step} raised {seen.error}", event)
 
 
 def _name(record: Record) -> str:
-    return f"message {_number(record)} of {record.topic}/{record.queue_id} at queue offset {record.queue_offset}"
+    return f"message {number_of(record)} of {record.topic}/{record.queue_id} at queue offset {record.queue_offset}"
 
 
 STORE_ORACLES: Final[dict[str, Oracle]] = {
@@ -680,7 +572,7 @@ STORE_ORACLES: Final[dict[str, Oracle]] = {
 """Every promise of spec/store_recovery and the function that judges it."""
 
 
-def judge(observations: Iterable[Observation]) -> list[Violation]:
+def judge(observations: Iterable[Observation]) -> list[Finding]:
     """Everything that is broken, in the order of the promises."""
     seen = tuple(observations)
     oracles = (unexpected_error, config_survives, cut_log_fits_together, prefix_replica, *STORE_ORACLES.values())

@@ -119,7 +119,7 @@ def test_no_history_of_a_seed_breaks_a_promise(engine: str, first: int) -> None:
         if store_engine(engine).refuses(history.setting) is not None:
             refused += 1
             continue
-        violations, _ = run_history(history, engine)
+        violations = run_history(history, engine).violations
         if violations:
             raise Broken(violations, replay_line(save("store", history.to_json(), violations)))
     assert refused <= SEEDS_AT_ONCE * 2 // 3, f"{refused} of {SEEDS_AT_ONCE} histories need what {engine} does not have"

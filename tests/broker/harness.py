@@ -195,8 +195,9 @@ class Harness:
         run(self.store.start(self.now_ms()))
         self.saved: dict[str, bytes] = {}
         self.settings: dict[str, str] = {}
-        self.registered: list[str | None] = []
+        self.registered = 0
         self.events: list[Event] = []
+        self.warnings: list[str] = []
         self.refuse_puts: PutStatus | None = None
         self.peers: dict[int, FakePeer] = {}
         self.engine = FakeEngine(self, self.store)
@@ -244,14 +245,17 @@ class Harness:
     def emit(self, event: Event) -> None:
         self.events.append(event)
 
+    def warn(self, sentence: str) -> None:
+        self.warnings.append(sentence)
+
     async def save(self, file: str, body: bytes) -> None:
         self.saved[file] = body
 
     async def save_settings(self, given: Mapping[str, str]) -> None:
         self.settings |= given
 
-    async def register(self, topic: str | None = None) -> None:
-        self.registered.append(topic)
+    async def register(self) -> None:
+        self.registered += 1
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         run(work)
@@ -305,6 +309,14 @@ class Harness:
 
     def pull(self, topic: str = "T", queue: int = 0, offset: int = 0, **changes: Any) -> RemotingCommand | None:
         return self.tell(RequestCode.PULL_MESSAGE, pull_header(topic, queue, offset, **changes))
+
+    def damage(self, physical_offset: int, text: bytes) -> None:
+        """Flips a bit of a stored record where it holds `text`."""
+        (file,) = self.disk.list("commitlog")
+        path = f"commitlog/{file}"
+        data = self.disk.contents()[path]
+        at = data.index(text, physical_offset)
+        self.disk.flip_bit(path, at)
 
     def records(self, topic: str = "T", queue: int = 0) -> list[Record]:
         """Everything in a queue, read past every filter."""

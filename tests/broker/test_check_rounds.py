@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from refmq.broker.check_rounds import check_times
 from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_OP_HALF_TOPIC
-from refmq.protocol.record import decode_properties, decode_record
+from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
+from refmq.protocol.record import PROPERTIES_BYTES_MAX, decode_properties, decode_record
 from refmq.store.values import MessageToStore
 from tests.broker.halves import beat, checks, end, finals, send_half
 from tests.broker.harness import Harness, run
@@ -91,6 +91,50 @@ def test_an_op_message_of_5x_names_several_half_messages() -> None:
     world.now += OLD_MS
     world.round()
     assert checks(world) == []
+
+
+def test_a_damaged_half_message_is_passed_and_those_behind_it_are_asked_about() -> None:
+    world = Harness()
+    beat(world)
+    for key in ("good", "damaged", "last"):
+        send_half(world, key)
+    world.damage(world.disk.contents()["commitlog/00000000000000000000"].index(b"damaged"), b"damaged")
+    world.now += OLD_MS
+    world.round()
+    assert [header.msg_id for header, _ in checks(world)] == ["good", "last"]
+    assert len(world.warnings) == 1 and "half message" in world.warnings[0]
+    assert world.rounds.progress.half == 3
+
+
+def test_a_damaged_op_message_holds_up_no_others() -> None:
+    world = Harness()
+    beat(world)
+    for key in ("a", "b", "c"):
+        end(world, send_half(world, key), key=key)
+    log = world.disk.contents()["commitlog/00000000000000000000"]
+    world.damage(log.index(TRANS_OP_HALF_TOPIC.encode()) - 2, b"0")  # the body, in front of the topic
+    world.now += OLD_MS
+    for _ in range(2):
+        world.round()
+    assert checks(world) == []
+    assert world.rounds.progress.op == 3
+    assert "op message" in world.warnings[0]
+
+
+def test_a_half_message_that_has_no_room_for_another_check_is_set_aside() -> None:
+    world = Harness()
+    beat(world)
+    send_half(world, "size", long="x")
+    (shortest,) = world.records(TRANS_HALF_TOPIC)
+    end(world, (0, 0), key="size")
+    send_half(world, "full", long="x" * (PROPERTIES_BYTES_MAX - len(shortest.properties) - 5))
+    send_half(world, "last")
+    world.now += OLD_MS
+    world.round()
+    assert [header.msg_id for header, _ in checks(world)] == ["last"]
+    (aside,) = world.records(TRANS_CHECK_MAX_TIME_TOPIC)
+    assert aside.body == b"full"
+    assert "PROPERTIES_SIZE_EXCEEDED" in world.warnings[0]
 
 
 def _op(world: Harness, body: bytes) -> MessageToStore:

@@ -91,6 +91,30 @@ def test_a_message_that_the_store_does_not_take_is_tried_again_and_never_passed(
     assert deliver(world) == 1
 
 
+@pytest.mark.parametrize("what", [b"damaged", b"REAL_TOPIC", b"REAL_QID"])
+def test_a_damaged_message_is_set_aside_and_the_later_ones_are_delivered(what: bytes) -> None:
+    world = Harness()
+    for body in (b"first", b"damaged", b"last"):
+        world.send("T", body, properties={"DELAY": "1"})
+    world.damage(world.disk.contents()["commitlog/00000000000000000000"].index(b"damaged"), what)
+    world.now += 1_000
+    deliver(world)
+    assert [record.body for record in world.records("T")] == [b"first", b"last"]
+    assert len(world.warnings) == (what == b"damaged")
+    assert world.broker.delay.cursors[1] == 3
+
+
+def test_a_message_that_no_store_will_ever_take_is_set_aside() -> None:
+    world = Harness()
+    world.send("T", b"refused", properties={"DELAY": "1"})
+    world.send("T", b"taken", properties={"DELAY": "1"})
+    world.now += 1_000
+    world.refuse_puts = PutStatus.MESSAGE_ILLEGAL
+    assert deliver(world) > 0
+    assert world.broker.delay.cursors[1] == 2
+    assert len(world.warnings) == 2 and "MESSAGE_ILLEGAL" in world.warnings[0]
+
+
 @pytest.mark.parametrize("stored", [50, -3, 0])
 def test_a_cursor_outside_of_its_queue_is_moved_to_its_nearest_end(stored: int) -> None:
     world = Harness()

@@ -15,7 +15,7 @@ def test_a_topic_that_a_send_needs_is_durable_when_the_need_is_met() -> None:
     world = Harness()
     assert run(meet_topic(world.broker, NeedsTopic(SendCreation("New", "TBW102", 4), REFUSAL)))
     assert b'"New"' in world.saved["topics.json"]
-    assert world.registered == [None]
+    assert world.registered == 1
 
 
 def test_a_need_that_cannot_be_met_creates_nothing() -> None:

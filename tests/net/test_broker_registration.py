@@ -33,7 +33,7 @@ def test_a_registration_without_force_asks_first_and_registers_only_what_is_new(
             await node.registration.register_again()
             assert heard() == (["RegisterBroker"] if force else ["QueryDataVersion"])
             await client.invoke(address, create_topic_request("New", 4), TIMEOUT_S)
-            assert heard() == ["RegisterBroker"]  # of this one topic
+            assert heard() == ["RegisterBroker"]
             broker = node.broker
             version = replace(broker.state.topics.version, counter=77)
             broker.state = replace(broker.state, topics=replace(broker.state.topics, version=version))

@@ -11,7 +11,9 @@ whichever is enabled. What is repaired here:
     CountRealChecks     a copy that is made because of immunity is not counted as a check
 
 Besides, ages are measured by the broker's clock (upstream trusts the producer's), a copy keeps the user's flag, and a
-store that does not take a copy ends the round instead of being asked again without a pause.
+store that does not take a copy ends the round instead of being asked again without a pause. A half message of which no
+store could take a copy, because its properties have no room for one more, is set aside, and one that is damaged is
+passed, with a word to the operator: the halves behind them have their turn.
 """
 
 from __future__ import annotations
@@ -22,13 +24,14 @@ from typing import Final
 
 from refmq.broker.environment import Environment
 from refmq.broker.message_copy import copy_of
+from refmq.broker.sound_record import sound_record
 from refmq.broker.transactions import OP_TAG, HalfMessage, Transactions
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
 from refmq.plane.engine import HotPath
 from refmq.protocol import names
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
-from refmq.protocol.record import Record, decode_properties, decode_record, encode_properties
+from refmq.protocol.record import Record, decode_properties, encode_properties
 from refmq.store.values import MessageToStore, PutResult
 
 NOWHERE: Final = PhysicalOffset(-1)
@@ -165,8 +168,10 @@ class CheckRounds:
 
     def _record(self, topic: str, offset: QueueOffset) -> Record | None:
         units = self._engine.store.units(topic, 0, offset, 1)
-        data = self._engine.store.message_at(units[0].physical_offset) if units else None
-        return None if data is None else decode_record(data)
+        return self._sound(units[0].physical_offset, "a half message") if units else None
+
+    def _sound(self, position: PhysicalOffset, what: str) -> Record | None:
+        return sound_record(self._engine.store, self._environment, position, what)
 
     def _is_hole(self, offset: QueueOffset) -> bool:
         """Whether a half message is missing although later ones exist: expired, or damaged."""
@@ -228,7 +233,10 @@ class CheckRounds:
         remove, done, last_at = dict(before.remove), set(before.done), before.last_op_at
         for unit in units:
             last_at = unit.physical_offset
-            for half_offset in self._halves_of(unit.physical_offset):
+            halves = self._halves_of(unit.physical_offset)
+            if not halves:
+                done.add(unit.queue_offset)  # it marks nothing, and would hold up those behind it for ever
+            for half_offset in halves:
                 if half_offset < before.first_half:
                     done.add(unit.queue_offset)
                 else:
@@ -251,11 +259,8 @@ class CheckRounds:
 
     def _halves_of(self, physical_offset: PhysicalOffset) -> list[QueueOffset]:
         """The half offsets an op message names: one, or several separated by commas (5.x). Anything else names none."""
-        data = self._engine.store.message_at(physical_offset)
-        if data is None:
-            return []
-        record = decode_record(data)
-        if decode_properties(record.properties).get(names.TAGS) != OP_TAG:
+        record = self._sound(physical_offset, "an op message")
+        if record is None or decode_properties(record.properties).get(names.TAGS) != OP_TAG:
             return []
         parts = record.body.decode("utf-8", "replace").split(",")
         return [QueueOffset(int(p)) for p in parts if p.isascii() and p.isdigit() and len(p) < 19]
@@ -283,6 +288,10 @@ class CheckRounds:
         result = await self._engine.put(
             _copy(half, half.properties)._replace(topic=TRANS_CHECK_MAX_TIME_TOPIC), wait_durable=False
         )
+        if result.status.is_for_good:
+            self._environment.warn(f"half message {half.record.queue_offset} is passed: {result.status.name}")
+            self._next()
+            return
         if not result.status.is_stored:
             self._give_up()
             return
@@ -320,6 +329,10 @@ class CheckRounds:
 
     async def _append(self, half: HalfMessage, properties: dict[str, str]) -> PutResult | None:
         result = await self._engine.put(_copy(half, properties), wait_durable=False)
+        if result.status.is_for_good:
+            self._environment.warn(f"half message {half.record.queue_offset} is set aside: {result.status.name}")
+            await self.half_discard(half)
+            return None
         if not result.status.is_stored:
             self._give_up()
             return None

@@ -121,8 +121,8 @@ class Broker:
 
     # --- topics --------------------------------------------------------------------------------------------------
 
-    async def change_topics(self, table: TopicTable, incremental: str | None = None) -> None:
-        """Takes a new topic table, makes it durable and tells the nameservers.
+    async def change_topics(self, table: TopicTable, *, is_heard: bool = False) -> None:
+        """Takes a new topic table, makes it durable and tells the nameservers; with `is_heard` waits until they know.
 
         Awaited before a send to a new topic is acknowledged: a topic lost in a crash would hide its messages.
         """
@@ -131,8 +131,8 @@ class Broker:
             return
         self.state = replace(self.state, topics=table)
         await self.save_topics()
-        if incremental is not None:
-            await self.environment.register(incremental)
+        if is_heard:
+            await self.environment.register()
         else:
             self.environment.spawn(self.environment.register(), "register")
 

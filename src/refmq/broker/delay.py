@@ -1,8 +1,10 @@
 """Delivery of delayed messages: each level is a queue ordered by due time, and a cursor.
 
 A message whose time has come is stored again, under its real topic and queue, and the cursor passes it. Two things
-must never happen: a message delivered early, and a message skipped. Therefore
+must never happen: a message delivered early, and a sound message skipped. Therefore
 
+- a message that can never be delivered, because it is damaged or because no store would take it, is set aside: the
+  operator is told, and the cursor passes it. Whatever is behind it has its own time;
 - a cursor outside its queue is moved to the nearest end (a copied file, a log that lost its tail);
 - what is written to delayOffset.json is the cursor only as far as the delivered copies are durable: a power loss that
   takes a copy back must find the cursor before it. (Upstream writes the cursor as it is.)
@@ -18,17 +20,21 @@ from typing import Final
 
 from refmq.broker.environment import Environment
 from refmq.broker.message_copy import copy_of
+from refmq.broker.sound_record import sound_record
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.plane.engine import HotPath
 from refmq.protocol import names
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
-from refmq.protocol.record import Record, decode_properties, decode_record
+from refmq.protocol.record import Record, decode_properties
 from refmq.store.delay import DelayLevels
 from refmq.store.values import MessageToStore, PutResult, QueueUnit
 
 DELIVER_AT_ONCE: Final = 64
 """Messages delivered before others have their turn."""
+
+QUEUE_ID_DIGITS_MAX: Final = 9
+"""So that it fits 32 bits."""
 
 RETRY_MS: Final = 100
 """How long to wait before retrying a message the store refused."""
@@ -110,7 +116,11 @@ class DelayService:
             if due_ms > now_ms:
                 return delivered, due_ms
             result = await self._deliver(unit)
-            if result is not None and not result.status.is_stored:
+            if result is not None and result.status.is_for_good:
+                sentence = f"the delayed message at physical offset {unit.physical_offset} is set aside"
+                self._environment.warn(f"{sentence}: the store refuses it, {result.status.name}")
+                result = None
+            elif result is not None and not result.status.is_stored:
                 self._backed_off[level] = TimestampMs(now_ms + RETRY_MS)
                 return delivered, self._backed_off[level]
             self._pass(level, unit, result)
@@ -130,11 +140,10 @@ class DelayService:
         self._not_durable.append(Delivered(level, cursor, durable_at))
 
     async def _deliver(self, unit: QueueUnit) -> PutResult | None:
-        """Stores the message under its real topic. None when there is nothing to deliver: gone, or a half message."""
-        data = self._engine.store.message_at(unit.physical_offset)
-        if data is None:
-            return None
-        message = real_message(decode_record(data))
+        """Stores the message under its real topic. None when there is nothing to deliver: gone, damaged, or a half
+        message."""
+        record = sound_record(self._engine.store, self._environment, unit.physical_offset, "a delayed message")
+        message = None if record is None else real_message(record)
         if message is None:
             return None
         return await self._engine.put(message, wait_durable=False)
@@ -147,6 +156,11 @@ def real_message(record: Record) -> MessageToStore | None:
     """
     properties = decode_properties(record.properties)
     topic, queue_text = properties.get(names.REAL_TOPIC), properties.get(names.REAL_QUEUE_ID, "")
-    if topic is None or topic == TRANS_HALF_TOPIC or not (queue_text.isascii() and queue_text.isdigit()):
+    if topic is None or topic == TRANS_HALF_TOPIC or not is_queue_id(queue_text):
         return None
     return copy_of(record)._replace(topic=topic, queue_id=int(queue_text), delay_level=0)
+
+
+def is_queue_id(text: str) -> bool:
+    """Whether a property names a queue; nothing protects it from damage."""
+    return text.isascii() and text.isdigit() and len(text) <= QUEUE_ID_DIGITS_MAX

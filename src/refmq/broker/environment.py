@@ -30,6 +30,10 @@ class Environment(Protocol):
         """Records a trace event; never fails and never waits."""
         ...
 
+    def warn(self, sentence: str) -> None:
+        """Tells the operator of something that is wrong and that the broker can live with."""
+        ...
+
     async def save(self, file: str, body: bytes) -> None:
         """Replaces a file of the broker's config directory, atomically and durably."""
         ...
@@ -42,8 +46,8 @@ class Environment(Protocol):
         """Total and free bytes of the store's disk."""
         ...
 
-    async def register(self, topic: str | None = None) -> None:
-        """Tells the nameservers about all topics, or about one that an administrator changed."""
+    async def register(self) -> None:
+        """Tells the nameservers about all topics."""
         ...
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:

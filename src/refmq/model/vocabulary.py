@@ -464,6 +464,11 @@ NAMESERVER: Final = (
 )
 """The steps of a nameserver. They have no specification: its promise is that routes follow from what brokers said."""
 
+DISTURBANCES: Final = (
+    Action("FlipBit", By.ENVIRONMENT, "A bit of a stored message flips; nobody wrote.", ("", "", "message")),
+)
+"""What the world does to a node beyond the faults of the specifications, where the event holds something."""
+
 ANOMALIES: Final = (
     Invariant("InconsistentOffset", "A place in a queue holds one message for ever, whoever names it."),
     Invariant("SkippedPoll", "A pull brings every message in the stretch that it passes."),
@@ -493,13 +498,20 @@ ANOMALIES: Final = (
     Invariant("OnlyHoldersAct", "A member pulls, hands out and commits only queues that it has."),
     Invariant("ListenedIsWanted", "A listener gets messages that its group wants, from where they are stored."),
     Invariant("DeadAfterRetries", "A dead letter has failed once more than there are retries."),
+    Invariant("NeverAskedEarly", "A producer is not asked about a message before its immunity is over."),
+    Invariant("PullWithinLimits", "A pull brings no more messages and bytes than it asked for and a broker gives."),
+    Invariant("SettingsFollow", "A setting that was changed is so; one that was refused is as before."),
+    Invariant("OneAnswerPerRequest", "A request has one answer, and a one-way request none."),
+    Invariant("TablesSaved", "When all is quiet the files of a broker hold what it knows."),
     Invariant("ConsumedWhenCalm", "In a group that nothing disturbs a message is consumed at once, and once."),
 )
 """What clients see and no specification has: the families of Jepsen's kafka workload for queues, as the promises that
 they break ("lost write" is AckedSurvives and has its name), and the promise of long polling."""
 
 FIELDS: Final = {
-    action.name: action.fields for actions in (*(each.actions for each in PROTOCOLS), NAMESERVER) for action in actions
+    action.name: action.fields
+    for actions in (*(each.actions for each in PROTOCOLS), NAMESERVER, DISTURBANCES)
+    for action in actions
 }
 """What `a`, `b`, `c`, `d` of a node's event hold. An action of two protocols has the same fields in both."""
 
@@ -522,16 +534,26 @@ CLIENT_FIELDS: Final = {
     "Leave": (),
     "ViewRefresh": ("found",),
     "Notified": (),
+    "Ask": ("code", "", "", "status"),
+    "Configure": ("wanted", "applied", "", "status"),
     "LockQueue": ("granted", "at_ms"),
     "UnlockQueue": ("", "at_ms"),
-    "Produce": ("class", "", "message"),
+    "Produce": ("message_class", "", "message"),
     "Subscribe": ("wanted_classes", "orderly", "retries_max", "from_first"),
     "Listen": ("reconsume_times", "queue_offset", "message"),
 }
-"""What the events of a client's operation hold; -1 where the answer is not known yet. The status of a sending that is
-invoked is the class of the message, a number below 4 by which filters choose; that of a pull is how many ms it may
-wait. `Notified` is no operation: a broker has told the client that its group changed. The last three are what an
-application sees of a real client: it sends, it joins a group, its listener is called."""
+"""What the events of a client's operation hold; -1 where the answer is not known yet. `Notified` is no operation: a
+broker has told the client that its group changed. The last three are what an application sees of a real client: it
+sends, it joins a group, its listener is called."""
+
+INVOKED_FIELDS: Final = {
+    **{name: (*CLIENT_FIELDS[name][:3], "message_class") for name in ("Send", "SendBatch", "SendDelayed")},
+    "SendHalf": ("immune_until_ms", "half_offset", "message", "message_class"),
+    "Pull": ("from_offset", "count_max", "max_offset", "wait_ms"),
+    "PullFiltered": ("from_offset", "count_max", "wanted_classes", "wait_ms"),
+}
+"""Where an `invoke` knows more than its outcome: the class of the message, a number below 4 by which filters choose;
+until when nobody may be asked about it; how much a pull asks for, and how long it may wait."""
 
 CONSUMED_FIELDS: Final = ("physical_offset", "queue_offset", "message", "size_bytes")
 """What a `consumed` event holds: one message that reached a client, whatever operation brought it."""
@@ -547,4 +569,6 @@ def fields_of(action: str, outcome: str) -> tuple[str, ...]:
     """What the four numbers of an event hold; `outcome` is "step" for a node's, else one of `CLIENT_OUTCOMES`."""
     if outcome == "consumed":
         return CONSUMED_FIELDS
+    if outcome == "invoke" and action in INVOKED_FIELDS:
+        return INVOKED_FIELDS[action]
     return FIELDS.get(action, ()) if outcome == "step" else CLIENT_FIELDS.get(action, ())

@@ -55,6 +55,9 @@ CONFIG_DIRECTORY: Final = "config"
 VIP_PORT_BELOW: Final = 2
 """Java clients with the VIP channel use the port this far below the main one."""
 
+DELIVER_AGAIN_S: Final = 1.0
+"""After an error delayed messages are looked at again."""
+
 log = logging.getLogger("refmq.broker")
 
 
@@ -232,8 +235,13 @@ class BrokerNode:
         """Delivers delayed messages when due; sleeps until the next one is due or a new one arrives."""
         while True:
             self._delayed.clear()
-            turn = await self.broker.delay.deliver_due(self.now_ms())
-            wait_s = None if turn.next_due_ms is None else max(0, turn.next_due_ms - self.now_ms()) / 1000
+            wait_s: float | None = DELIVER_AGAIN_S
+            try:
+                turn = await self.broker.delay.deliver_due(self.now_ms())
+                wait_s = None if turn.next_due_ms is None else max(0, turn.next_due_ms - self.now_ms()) / 1000
+            except RefmqError as error:
+                log.warning("delayed messages were not delivered: %s", error)
+                self._end_if_flush_failed(error)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._delayed.wait()
@@ -334,8 +342,11 @@ class BrokerNode:
         usage = self._disk.usage("")
         return usage.total_bytes, usage.free_bytes
 
-    async def register(self, topic: str | None = None) -> None:
-        await (self.registration.register_all() if topic is None else self.registration.register_topic(topic))
+    async def register(self) -> None:
+        await self.registration.register_all()
+
+    def warn(self, sentence: str) -> None:
+        log.warning("%s", sentence)
 
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = self._loop.create_task(work, name=name)

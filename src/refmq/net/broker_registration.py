@@ -62,21 +62,17 @@ class Registrar:
         )
 
     async def register_all(self) -> None:
-        """Tells every nameserver about all topics, and takes the order flags from the first that answers."""
+        """Tells every nameserver about all topics, and takes the order flags from the first that answers.
+
+        Never about one topic alone, as upstream does when an operator changes it: the version stands for the whole
+        table, and a nameserver that has heard it ignores the registration of another topic that was made meanwhile.
+        """
         wrapper = self._broker.state.topics.wrapper()
         answers = await self._tell(self._register_command(wrapper))
         for answer in answers:
             if answer.code == ResponseCode.SUCCESS:
                 await self._apply_order(answer)
                 return
-
-    async def register_topic(self, name: str) -> None:
-        """Tells every nameserver about one topic that an administrator changed."""
-        table = self._broker.state.topics
-        topic = table.get(name)
-        topics = {} if topic is None else {name: topic}
-        wrapper = TopicConfigSerializeWrapper(data_version=table.version, topic_config_table=topics)
-        await self._tell(self._register_command(wrapper))
 
     async def unregister_all(self, timeout_s: float) -> None:
         config = self._broker.config

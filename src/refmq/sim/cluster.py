@@ -25,6 +25,7 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.net.broker_node import BrokerNode
 from refmq.net.engines import EngineChoice, EngineSurroundings, open_engine
+from refmq.net.limits import Limits
 from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import stop_on_signals
 from refmq.plane.engine import Engine
@@ -51,11 +52,13 @@ class Cluster:
         brokers: int = 1,
         config: BrokerConfig | None = None,
         store_config: StoreConfig | None = None,
+        limits: Limits | None = None,
         engine: OpenEngine = partial(open_engine, EngineChoice.REFERENCE),  # noqa: B008 - it is a constant
     ) -> None:
-        """`engine` opens the engine of every broker."""
+        """`engine` opens the engine of every broker, `limits` are those of its connections."""
         self.world = world
         self._open_engine = engine
+        self._limits = limits
         self.config = config or BrokerConfig()
         self.store_config = store_config or StoreConfig()
         self.serving: dict[str, BrokerNode] = {}
@@ -109,7 +112,8 @@ class Cluster:
             namesrv_addr=";".join(self.nameserver_addresses),
         )
         seed = node.process.entropy.getrandbits(63)
-        engine = self._open_engine(node.disk, self.store_config, EngineSurroundings(recorder=node.recorder, seed=seed))
+        given = EngineSurroundings(limits=self._limits, recorder=node.recorder, seed=seed)
+        engine = self._open_engine(node.disk, self.store_config, given)
         broker = BrokerNode(config, self.store_config, node.disk, engine, recorder=node.recorder, seed=seed)
         node.process.on_death.append(lambda: self._gone(node.name))
         try:

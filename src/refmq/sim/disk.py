@@ -201,6 +201,10 @@ class SimulatedDisk:
                 self._medium.directory(_parent(up)).durable_names[up.rpartition("/")[2]] = inode
                 self._medium.names[up] = inode
 
+    def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
+        """Damages one bit of a file, also one that is open; not counted as an operation."""
+        self._medium.names[path].flip_bit(position, bit)
+
     def take_away(self, path: str) -> None:
         """Removes a file as if it had never been there: durable, and not counted as an operation."""
         medium = self._medium

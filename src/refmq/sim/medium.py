@@ -85,6 +85,15 @@ class Inode:
             page[inside : inside + count] = data[done : done + count]
             done += count
 
+    def flip_bit(self, position: int, bit: int) -> None:
+        """What the medium does to a page by itself, whatever it holds: nobody wrote, and nobody is told."""
+        assert 0 <= position < self.size_bytes and 0 <= bit < 8
+        number, inside = divmod(position, self.page_bytes)
+        self.pages.setdefault(number, bytearray(self.page_bytes))[inside] ^= 1 << bit
+        versions = self.unflushed.get(number, [])
+        for at, version in enumerate(versions):
+            versions[at] = version[:inside] + bytes([version[inside] ^ 1 << bit]) + version[inside + 1 :]
+
     def make_durable(self, contents: dict[int, bytes], flush: int) -> None:
         """The medium holds these contents now, unless a flush that began later has put newer ones there.
 

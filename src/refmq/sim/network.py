@@ -182,6 +182,8 @@ class Network:
         self._owners: dict[int, SimulatedServer] = {}
         self._ports: dict[str, int] = {}
         self._connections = 0
+        self.heard: Callable[[SimulatedTransport, SimulatedTransport, bytes], None] | None = None
+        """Is told of all bytes that arrive: by whom, for whom, which."""
 
     # --- hosts ------------------------------------------------------------------------------------------------
 
@@ -328,6 +330,8 @@ class Network:
                 self.reset(link, by=target)
             return
         self._note("arrive", sender, target, -1 if data is None else len(data))
+        if self.heard is not None and data is not None:
+            self.heard(sender, target, data)
         target.arrive(data)
 
     def _arrival(self, link: Link, sender: SimulatedTransport) -> float:

@@ -256,6 +256,8 @@ class World:
         self.network.add_host("outside", "10.0.0.1")
         self.loop.transports = self.network
         self._disk_random = self.stream("disk").random
+        self.slow_flushes_s: dict[str, float] = {}
+        """Node -> what each flush of its disk takes beyond the usual."""
 
     def stream(self, purpose: str) -> random.Random:
         """Random numbers for one purpose. Purposes do not disturb each other."""
@@ -268,7 +270,9 @@ class World:
         shortest, longest = FLUSH_DELAY_S
 
         async def flush_takes_time() -> None:
-            await asyncio.sleep(shortest + (longest - shortest) * self._disk_random())
+            node = CURRENT.get(self._outside).label.partition("#")[0]
+            slow_s = self.slow_flushes_s.get(node, 0.0)
+            await asyncio.sleep(slow_s + shortest + (longest - shortest) * self._disk_random())
 
         def effect(what: str) -> None:
             process = CURRENT.get(self._outside)
@@ -287,9 +291,9 @@ class World:
 
         return MemoryRecorder(process.label, self.wall_ns, seen)
 
-    def record_fault(self, node: str, action: str) -> None:
+    def record_fault(self, node: str, action: str, message: int = 0) -> None:
         """What the world does to a node is part of the trace: it stands there as an event of the node."""
-        recorded = Recorded(Event(action, node), self.wall_ns(), len(self.faults))
+        recorded = Recorded(Event(action, node, c=message), self.wall_ns(), len(self.faults))
         self.faults.append(recorded)
         self.events.append((node, recorded))
 

@@ -60,7 +60,8 @@ class ConsumeQueue:
         self.last_physical_end = -1
         """Where the record of the last unit ends; -1 without one."""
         self.dispatched_end = QueueOffset(0)
-        """`end`, but without the unit of a record whose dispatch is unfinished, because its keys found no room."""
+        """Where the queue ends for readers: without the unit of a record whose dispatch is unfinished, because its keys
+        found no room."""
 
     @property
     def end(self) -> QueueOffset:

@@ -29,7 +29,7 @@ def get_message(
     queue = parts.queues.get((topic, queue_id))
     low, high = QueueOffset(0), QueueOffset(0)
     if queue is not None:
-        low, high = queue.min_at(parts.log.log_min), queue.end
+        low, high = queue.min_at(parts.log.log_min), queue.dispatched_end
 
     def nothing(status: GetStatus, corrected: int) -> GetResult:
         keep = parts.config.is_slave and not parts.config.correct_offsets_on_slave
@@ -43,7 +43,7 @@ def get_message(
         return nothing(GetStatus.OFFSET_OVERFLOW_ONE, queue_offset)
     if queue_offset > high:
         return nothing(GetStatus.OFFSET_OVERFLOW_BADLY, high)
-    units = queue.read_units(queue_offset, max(parts.config.read_units_min, count_max))
+    units = queue.read_units(queue_offset, min(max(parts.config.read_units_min, count_max), high - queue_offset))
     if not units:
         per_file = queue.units_per_file
         return nothing(GetStatus.OFFSET_FOUND_NULL, queue_offset + per_file - queue_offset % per_file)
@@ -54,7 +54,7 @@ def _collect(
     parts: Parts, queue: ConsumeQueue, queue_offset: QueueOffset, units: bytes, count_max: int, wanted: MessageFilter
 ) -> GetResult:
     config, log = parts.config, parts.log
-    low, high = queue.min_offset, queue.end
+    low, high = queue.min_offset, queue.dispatched_end
     in_memory = config.memory_bytes * config.memory_ratio_percent // 100
     log_end = log.readable
     records: list[bytes] = []
@@ -135,6 +135,7 @@ def units_from(
     if queue is None or queue_offset < queue.min_at(parts.log.log_min):
         return ()
     found = []
+    count_max = min(count_max, max(0, queue.dispatched_end - queue_offset))
     for number, (physical_offset, size, tags_code) in enumerate(
         UNIT.iter_unpack(queue.read_units(queue_offset, count_max)), queue_offset
     ):

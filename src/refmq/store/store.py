@@ -283,7 +283,7 @@ class ReferenceStore:
 
     def max_offset(self, topic: str, queue_id: int) -> QueueOffset:
         queue = self.parts.queues.get((topic, queue_id))
-        return queue.end if queue is not None else QueueOffset(0)
+        return queue.dispatched_end if queue is not None else QueueOffset(0)
 
     def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: TimestampMs, boundary: Boundary) -> QueueOffset:
         return offset_by_time(self.parts, topic, queue_id, timestamp_ms, boundary)

@@ -17,7 +17,7 @@ def offset_by_time(
 ) -> QueueOffset:
     """The queue offset that `boundary` asks for; 0 for a queue without messages."""
     queue = parts.queues.get((topic, queue_id))
-    if queue is None or queue.end == 0:
+    if queue is None or queue.dispatched_end == 0:
         return QueueOffset(0)
     queue.min_at(parts.log.log_min)
     low = _first_at_or_after(parts, queue, timestamp_ms)
@@ -31,7 +31,7 @@ def offset_by_time(
 
 
 def _first_at_or_after(parts: Parts, queue: ConsumeQueue, timestamp_ms: int) -> int:
-    low, high = int(queue.min_offset), int(queue.end)
+    low, high = int(queue.min_offset), int(queue.dispatched_end)
     while low < high:
         middle = (low + high) // 2
         # A message that can no longer be read (-1) counts as older than any time.
@@ -40,15 +40,15 @@ def _first_at_or_after(parts: Parts, queue: ConsumeQueue, timestamp_ms: int) -> 
         else:
             low = middle + 1
     assert queue.min_offset <= low
-    assert low <= max(queue.min_offset, queue.end)
+    assert low <= max(queue.min_offset, queue.dispatched_end)
     return low
 
 
 def _nearest(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, low: int) -> int:
     """4.9.8: the nearer of two neighbours, the earlier one if both are equally near; past the end, the last one."""
     assert low >= queue.min_offset
-    if low >= queue.end:
-        return max(queue.min_offset, queue.end - 1)
+    if low >= queue.dispatched_end:
+        return max(queue.min_offset, queue.dispatched_end - 1)
     if low == queue.min_offset:
         return low
     after = unit_store_time(parts, queue, low)
@@ -60,5 +60,5 @@ def _nearest(parts: Parts, queue: ConsumeQueue, timestamp_ms: int, low: int) -> 
 
 def unit_store_time(parts: Parts, queue: ConsumeQueue, queue_offset: int) -> TimestampMs:
     """When the message was stored; -1 if it cannot be read."""
-    unit = queue.unit(queue_offset)
+    unit = queue.unit(queue_offset) if queue_offset < queue.dispatched_end else None
     return parts.log.store_time(unit[0], unit[1]) if unit is not None else TimestampMs(-1)

@@ -59,6 +59,11 @@ class PutStatus(IntEnum):
     def is_stored(self) -> bool:
         return self <= PutStatus.SLAVE_NOT_AVAILABLE
 
+    @property
+    def is_for_good(self) -> bool:
+        """A refusal that is the message's own fault: the store will never take it."""
+        return self in (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED)
+
 
 class GetStatus(IntEnum):
     """How a read of a queue ended: Java's `GetMessageStatus` (4.9.8), in its order."""

@@ -193,6 +193,11 @@ static rmq_status collect(reading *read, int64_t queue_offset, int64_t units)
     return RMQ_OK;
 }
 
+static int64_t least(int64_t one, int64_t other)
+{
+    return one < other ? one : other;
+}
+
 /* Nothing is read; where to continue, unless a slave has to keep the consumer's offset. */
 static rmq_status nothing(const rmq_store *store, rmq_get_result *result, rmq_get_status status, int64_t queue_offset,
                           int64_t corrected)
@@ -216,7 +221,7 @@ rmq_status rmq_get_message(rmq_store *store, rmq_text topic, int64_t queue_id, i
     records->count = 0;
     if (queue != NULL) {
         RMQ_TRY(rmq_queue_min_at(queue, rmq_files_begin(&store->log.files), &result->min_offset));
-        result->max_offset = rmq_queue_end(queue);
+        result->max_offset = queue->dispatched_end;
     }
     if (queue == NULL || result->max_offset == 0) {
         return nothing(store, result, RMQ_GET_NO_MESSAGE_IN_QUEUE, queue_offset, 0);
@@ -230,8 +235,8 @@ rmq_status rmq_get_message(rmq_store *store, rmq_text topic, int64_t queue_id, i
     if (queue_offset > result->max_offset) {
         return nothing(store, result, RMQ_GET_OFFSET_OVERFLOW_BADLY, queue_offset, result->max_offset);
     }
-    units = rmq_queue_units_from(queue, queue_offset,
-                                 count_max > store->config.read_units_min ? count_max : store->config.read_units_min);
+    units = count_max > store->config.read_units_min ? count_max : store->config.read_units_min;
+    units = rmq_queue_units_from(queue, queue_offset, least(units, result->max_offset - queue_offset));
     if (units == 0) {
         const int64_t per_file = queue->files.file_bytes / RMQ_UNIT_BYTES;
         return nothing(store, result, RMQ_GET_OFFSET_FOUND_NULL, queue_offset,
@@ -252,7 +257,7 @@ int64_t rmq_max_offset(const rmq_store *store, rmq_text topic, int64_t queue_id)
 {
     const rmq_queue *queue = rmq_find_queue(store, topic, queue_id);
 
-    return queue == NULL ? 0 : rmq_queue_end(queue);
+    return queue == NULL ? 0 : queue->dispatched_end;
 }
 
 rmq_status rmq_units_from(rmq_store *store, rmq_text topic, int64_t queue_id, int64_t queue_offset, int64_t count_max,
@@ -265,10 +270,11 @@ rmq_status rmq_units_from(rmq_store *store, rmq_text topic, int64_t queue_id, in
         return RMQ_OK;
     }
     RMQ_TRY(rmq_queue_min_at(queue, rmq_files_begin(&store->log.files), &min_offset));
-    if (queue_offset < min_offset) {
+    if (queue_offset < min_offset || queue_offset >= queue->dispatched_end) {
         return RMQ_OK;
     }
-    end = queue_offset + rmq_queue_units_from(queue, queue_offset, count_max);
+    end = queue_offset
+          + rmq_queue_units_from(queue, queue_offset, least(count_max, queue->dispatched_end - queue_offset));
     for (; queue_offset < end; queue_offset++) {
         rmq_unit unit;
 

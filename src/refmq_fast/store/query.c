@@ -159,12 +159,13 @@ static rmq_status unit_store_time(rmq_store *store, rmq_queue *queue, int64_t qu
 
     *store_ms = -1;
     RMQ_TRY(rmq_queue_unit(queue, queue_offset, &unit, &is_there));
+    is_there = is_there && queue_offset < queue->dispatched_end;
     return is_there ? rmq_log_store_time(&store->log, unit.physical_offset, unit.size, store_ms) : RMQ_OK;
 }
 
 static rmq_status first_at_or_after(rmq_store *store, rmq_queue *queue, int64_t timestamp_ms, int64_t *found)
 {
-    int64_t low = queue->min_offset, high = rmq_queue_end(queue);
+    int64_t low = queue->min_offset, high = queue->dispatched_end;
 
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
@@ -185,7 +186,7 @@ static rmq_status first_at_or_after(rmq_store *store, rmq_queue *queue, int64_t 
 /* The nearer of two neighbours, the earlier one if both are equally near; past the end, the last one. */
 static rmq_status nearest(rmq_store *store, rmq_queue *queue, int64_t timestamp_ms, int64_t low, int64_t *found)
 {
-    const int64_t last = rmq_queue_end(queue) - 1;
+    const int64_t last = queue->dispatched_end - 1;
     int64_t after, before;
 
     if (low > last) {
@@ -211,7 +212,7 @@ rmq_status rmq_offset_by_time(rmq_store *store, rmq_text topic, int64_t queue_id
     int64_t ignored, low;
 
     *queue_offset = 0;
-    if (queue == NULL || rmq_queue_end(queue) == 0) {
+    if (queue == NULL || queue->dispatched_end == 0) {
         return RMQ_OK;
     }
     RMQ_TRY(rmq_queue_min_at(queue, rmq_files_begin(&store->log.files), &ignored));
@@ -226,7 +227,7 @@ rmq_status rmq_offset_by_time(rmq_store *store, rmq_text topic, int64_t queue_id
     if (timestamp_ms < INT64_MAX) {
         RMQ_TRY(first_at_or_after(store, queue, timestamp_ms + 1, &low));
     } else {
-        low = rmq_queue_end(queue);
+        low = queue->dispatched_end;
     }
     *queue_offset = low - 1 > queue->min_offset ? low - 1 : queue->min_offset;
     return RMQ_OK;

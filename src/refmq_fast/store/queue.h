@@ -22,7 +22,7 @@ typedef struct rmq_queue {
     int64_t min_offset;        /* what is before can no longer be read */
     int64_t log_min;           /* the start of the log for which `min_offset` was last corrected */
     int64_t last_physical_end; /* where the record of the last unit ends; -1 without one */
-    int64_t dispatched_end;    /* the end, but without the unit of a record whose dispatch is unfinished */
+    int64_t dispatched_end;    /* for readers: without the unit of a record whose dispatch is unfinished */
     unsigned holders;          /* jobs that still need it */
     bool is_gone;              /* no longer a queue of the store: freed when nobody holds it */
     struct rmq_queue *before;  /* in the order in which the store got its queues */

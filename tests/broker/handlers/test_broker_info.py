@@ -76,5 +76,5 @@ def test_a_new_permission_is_told_to_the_nameservers() -> None:
     world = Harness()
     version = world.broker.state.topics.version
     update(world, "brokerPermission=4")
-    assert world.registered == [None]
+    assert world.registered == 1
     assert world.broker.state.topics.version != version

@@ -85,6 +85,8 @@ class Paper:
         if outcome != Outcome.OK:
             self.add(broker, "Disconnect")
         self.add("client", "Send", outcome, a=physical, b=offset, c=message, **who)
+        if outcome != Outcome.OK:
+            self.wait(200)  # until there is a connection again
 
     def pull(
         self,

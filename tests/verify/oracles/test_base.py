@@ -54,11 +54,11 @@ def test_a_power_loss_takes_what_no_flush_has_covered_when_nothing_more_was_prom
     power = Power(Promises(flush_sync=False))
     assert power.feed(0, FLUSH) is None
     assert power.feed(1, FLUSH._replace(a=50)) is None, "a flush takes nothing back"
-    begun_before = PLAIN._replace(operation=5)
+    begun_before = PLAIN._replace(action="Send", operation=5)
     assert power.feed(2, begun_before) is None
     assert power.feed(3, LOSS) == ("b", 100)
     assert power.feed(4, LOSS._replace(node="c")) == ("c", 0)
-    begun_after = PLAIN._replace(operation=6)
+    begun_after = PLAIN._replace(action="Send", operation=6)
     power.feed(5, begun_after)
     news = begun_before._replace(outcome=Outcome.OK, a=100)
     assert power.is_gone(news)
@@ -73,5 +73,5 @@ def test_with_synchronous_flush_nothing_is_forgiven() -> None:
     assert not power.is_gone(PLAIN)
 
 
-def test_a_finding_says_its_promise_and_its_line() -> None:
-    assert str(Finding("NoInvention", "nobody sent it", 7)) == "NoInvention: nobody sent it (line 7)"
+def test_a_finding_says_its_promise_and_what_is_wrong() -> None:
+    assert str(Finding("NoInvention", "nobody sent it", 7)) == "NoInvention: nobody sent it"

@@ -210,6 +210,23 @@ BAD: dict[str, dict[str, Lines]] = {
         "a filter that sleeps through its message": filtered_wait(0b0010, 5_000),
         "a filter that is not told that its queue moved on": filtered_wait(0b1101, 6_000),
     },
+    "NeverAskedEarly": {
+        "asked too early": story(
+            ("SendHalf", INVOKE, {"a": 5_000, "c": 7}), ("HalfRenewAndCheck", STEP, {"c": 7, "d": 1})
+        ),
+    },
+    "PullWithinLimits": {
+        "more than it asked for": changed(GOOD, {"b": 1}, action="Pull", outcome=INVOKE),
+    },
+    "SettingsFollow": {
+        "a change that is not made": story(("Configure", INVOKE, {"a": 40}), ("Configure", OK, {"a": 40, "b": 39})),
+        "a refusal that is one in part": story(
+            ("Configure", INVOKE, {"a": 40, "operation": 1}),
+            ("Configure", OK, {"a": 40, "b": 40, "operation": 1}),
+            ("Configure", INVOKE, {"a": -1, "operation": 2}),
+            ("Configure", OK, {"a": -1, "b": 77, "d": 1, "operation": 2}),
+        ),
+    },
     "AnsweredWhenCalm": {
         "a commit without an outcome": changed(GOOD, {"outcome": UNKNOWN}, action="CommitOffset", outcome=OK),
         "a pull without an answer": dropped(GOOD, action="Pull", outcome=OK),

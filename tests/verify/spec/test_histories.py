@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from conformance.base import Violation, replay_file, replay_verdict
+from conformance.base import replay_file, replay_verdict
 from conformance.cluster.history import History as ClusterHistory
 from conformance.store.history import History as StoreHistory
 from refmq.cli.spec import command
 from refmq.errors import UsageError
+from refmq.verify.oracles.base import Finding
 from refmq.verify.spec.histories import SEEN_TO_BREAK, as_saved_history
 from refmq.verify.spec.tlc import State
 from tests.verify.spec.helpers import SPEC, configuration, needs_tlc
@@ -50,7 +51,8 @@ from conformance.mutants.seeded import SEEDED
 path, name = Path(sys.argv[1]), sys.argv[2]
 (mistake,) = [one for one in (*SEEDED, *SEEDED_CLUSTER) if one.name == name]
 change_on_import(mistake.module, mistake.change())
-from conformance.base import Violation, replay_file, replay_verdict
+from conformance.base import replay_file, replay_verdict
+from refmq.verify.oracles.base import Finding
 print(*{violation.invariant for violation in replay_file(path)})
 """
 
@@ -85,7 +87,7 @@ def test_a_replay_that_nobody_has_seen_break_does_not_hold(tmp_path: Path) -> No
     assert replay_verdict(path, []).startswith("ran    x.json: no promise broke, but")
     path.write_text("{}")
     assert replay_verdict(path, []) == "holds  x.json"
-    assert replay_verdict(path, [Violation("AckedSurvives", "It is gone.")]) == "broken x.json"
+    assert replay_verdict(path, [Finding("AckedSurvives", "It is gone.")]) == "broken x.json"
 
 
 @pytest.mark.jdk

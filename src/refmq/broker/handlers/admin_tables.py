@@ -95,7 +95,7 @@ async def _put_topics(broker: Broker, command: RemotingCommand, given: tuple[Top
         if len(table.topics) > topics.TOPICS_MAX:
             return refuse(command, ResponseCode.SYSTEM_ERROR, f"a broker has at most {topics.TOPICS_MAX} topics")
     if given:
-        await broker.change_topics(table, incremental=given[0].topic_name if len(given) == 1 else None)
+        await broker.change_topics(table, is_heard=len(given) == 1)
     return done(command)
 
 

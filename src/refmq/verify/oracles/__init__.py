@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from refmq.verify.oracles.agreement import sides_agree
-from refmq.verify.oracles.base import Finding, Line, Oracle, Promises, line_of
+from refmq.verify.oracles.base import Finding, Line, Promises, line_of
 from refmq.verify.oracles.calm import answered_when_calm, held_pull_wakes
 from refmq.verify.oracles.coherence import node_coherent
 from refmq.verify.oracles.consumers import (
@@ -50,25 +50,43 @@ from refmq.verify.oracles.messages import (
     no_invention,
     queue_matches_log,
 )
+from refmq.verify.oracles.partition import Key, Oracle, Partition, judge_in_parts, parts_of
 from refmq.verify.oracles.polls import (
     durable_ack,
     flushed_in_time,
     never_serve_unflushed,
     nonmonotonic_poll,
+    pull_within_limits,
     skipped_poll,
 )
 from refmq.verify.oracles.presence import members_known, members_told, route_known
 from refmq.verify.oracles.records import well_formed
+from refmq.verify.oracles.settings import settings_follow
 from refmq.verify.oracles.transactions import (
     committed_once,
     committed_visible,
     decided_is_marked,
     every_half_decided,
+    never_asked_early,
     no_half_visible,
     rolled_back_never_visible,
 )
 
-__all__ = ["ORACLES", "Finding", "Line", "Oracle", "Promises", "judge", "line_of"]
+__all__ = [
+    "NEED_INVOKES",
+    "ORACLES",
+    "Finding",
+    "Key",
+    "Line",
+    "Oracle",
+    "Partition",
+    "Promises",
+    "judge",
+    "judge_group",
+    "judge_in_parts",
+    "line_of",
+    "parts_of",
+]
 
 ORACLES: Final[Mapping[str, Oracle]] = {
     "AckedSurvives": acked_survives,
@@ -107,6 +125,9 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "WellFormed": well_formed,
     "SidesAgree": sides_agree,
     "NodeCoherent": node_coherent,
+    "NeverAskedEarly": never_asked_early,
+    "PullWithinLimits": pull_within_limits,
+    "SettingsFollow": settings_follow,
     "NoSkippedOffset": no_skipped_offset,
     "EveryMessageConsumed": every_message_consumed,
     "OrderlyInOrder": orderly_in_order,
@@ -119,7 +140,7 @@ ORACLES: Final[Mapping[str, Oracle]] = {
     "DeadAfterRetries": dead_after_retries,
     "ConsumedWhenCalm": consumed_when_calm,
 }
-"""Promise -> the function that judges it."""
+"""Promise -> the function that judges it. `ORACLES[name].partition` says by which key its lines may be judged apart."""
 
 NEED_INVOKES: Final = frozenset({"SidesAgree", "AnsweredWhenCalm", "CommittedOffsetMonotone"})
 """They compare what brokers did with each request that a client noted down. Real clients note their steps only."""

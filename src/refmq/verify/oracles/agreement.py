@@ -11,6 +11,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 OWN_TOPICS: Final = ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "OFFSET_MOVED_EVENT")
 """Topics into which brokers write messages of their own."""
@@ -40,11 +41,13 @@ class _Sides:
         self.halves: Remembered[Place, None] = Remembered()
         self.half_offset: Remembered[int, int] = Remembered()
         self.served: Counter[tuple[Place, int]] = Counter()
-        self.sent: Remembered[int, None] = Remembered()
+        self.sent: Remembered[tuple[str, int], None] = Remembered()
+        """Broker and message."""
         self.appended: Remembered[tuple[str, int], int] = Remembered()
         """Broker and message -> the line of the last copy."""
         self.decided: Remembered[tuple[int, int], None] = Remembered()
-        self.asked_offsets: Remembered[tuple[str, Queue, int], None] = Remembered()
+        self.asked_offsets: Remembered[tuple[str, Queue, int], int] = Remembered()
+        """Group, queue and offset -> how many commits of it were asked for and are not done."""
         self.ends: dict[Queue, tuple[int, int]] = {}
         """Where a queue ends: at least and at most. A crash may take units back, for a while or for good."""
         self.begun: Remembered[tuple[str, str, int], tuple[int, int]] = Remembered()
@@ -55,6 +58,7 @@ class _Sides:
         """Action, actor, queue and number -> the line of the last step of a broker."""
 
 
+@oracle(Partition.NODE)
 def sides_agree(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """SidesAgree: a broker has done what it tells a client, and a client has asked for what a broker does for it."""
     if not promises.complete:
@@ -73,36 +77,44 @@ def sides_agree(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             yield Finding("SidesAgree", f"{line.action} of {line.actor or line.node} on {where}: {sentence}", number)
 
 
+def _place(line: Line, offset: int) -> Place:
+    return line.queue, line.physical_offset, offset, line.message
+
+
 def _step(number: int, line: Line, sides: _Sides) -> Iterator[str]:
-    place = (line.queue, line.a, line.b, line.c)
     match line.action:
         case "AppendMessage":
-            sides.appended[line.node, line.c] = number
-            if line.topic not in OWN_TOPICS and line.c not in sides.sent:
-                yield f"nobody sent {line.c:#x}"
+            sides.appended[line.node, line.message] = number
+            if line.topic not in OWN_TOPICS and (line.node, line.message) not in sides.sent:
+                yield f"nobody sent {line.message:#x}"
         case "AckPut":
-            sides.acked[place] = sides.statuses[line.node, line.c] = line.d
+            sides.acked[_place(line, line.queue_offset)] = sides.statuses[line.node, line.message] = line.status
         case "SendHalf":
-            sides.halves[place] = None
+            sides.halves[_place(line, line.half_offset)] = None
         case "ServeMessage":
-            sides.served[place, line.d] += 1
+            sides.served[_place(line, line.queue_offset), line.size_bytes] += 1
         case "DispatchMessage":
-            sides.ends[line.queue] = (line.b + 1, max(line.b + 1, sides.ends.get(line.queue, (0, 0))[1]))
+            end = line.queue_offset + 1
+            sides.ends[line.queue] = (end, max(end, sides.ends.get(line.queue, (0, 0))[1]))
         case "ProcessCrash" | "PowerLoss" | "FailFlush" | "FullDisk":
             for queue, (_, most) in sides.ends.items():
                 if queue[1] == line.node:
                     sides.ends[queue] = (0, most)
         case "EndTransaction":
-            if (line.c, line.a) not in sides.decided or sides.half_queue.get(line.c, line.queue) != line.queue:
-                yield f"no producer said {line.a} about {line.c:#x}"
-            if line.a == COMMIT and line.d != sides.statuses.get((line.node, line.c), line.d):
-                yield f"{line.d} is not how the message was stored"
-            elif line.a != COMMIT and line.d:
-                yield f"{line.d} is not a status of a rollback"
+            is_said = (line.message, line.decision) in sides.decided
+            if not is_said or sides.half_queue.get(line.message, line.queue) != line.queue:
+                yield f"no producer said {line.decision} about {line.message:#x}"
+            if line.decision == COMMIT and line.status != sides.statuses.get((line.node, line.message), line.status):
+                yield f"{line.status} is not how the message was stored"
+            elif line.decision != COMMIT and line.status:
+                yield f"{line.status} is not a status of a rollback"
         case "CommitOffset" if not line.actor.startswith(OWN_GROUPS):
-            sides.steps["CommitOffset", line.actor, line.queue, line.b] = number
-            if (line.actor, line.queue, line.b) not in sides.asked_offsets:
-                yield f"nobody asked for {line.b}"
+            sides.steps["CommitOffset", line.actor, line.queue, line.after] = number
+            commit = (line.actor, line.queue, line.after)
+            left = sides.asked_offsets.get(commit, 0)
+            sides.asked_offsets[commit] = left - 1
+            if left < 1:
+                yield f"{line.after} was not asked for, or not so often"
         case "LockQueue" | "UnlockQueue":
             sides.steps[line.action, line.actor, line.queue, 1] = number
             asked_for = (line.action, line.actor, line.queue)
@@ -118,7 +130,7 @@ def _step(number: int, line: Line, sides: _Sides) -> Iterator[str]:
 
 
 def _client(number: int, line: Line, sides: _Sides) -> Iterator[str]:
-    key, place = (line.actor, line.action, line.operation), (line.queue, line.a, line.b, line.c)
+    key = (line.actor, line.action, line.operation)
     wait = (line.action, line.actor, line.queue)
     is_lock = line.action in ("LockQueue", "UnlockQueue")
     if line.outcome == Outcome.INVOKE:
@@ -130,16 +142,18 @@ def _client(number: int, line: Line, sides: _Sides) -> Iterator[str]:
             sides.ambiguous |= together if len(together) > 1 else set()
         match line.action:
             case "Send" | "SendBatch" | "SendHalf" | "SendDelayed":
-                sides.sent[line.c] = None
-                sides.half_queue[line.c] = line.queue
+                sides.sent[line.queue[1], line.message] = None
+                sides.half_queue[line.message] = line.queue
             case "EndTransaction" | "CheckReply":
-                sides.decided[line.c, line.a] = None
-                if line.action == "EndTransaction" and sides.half_offset.get(line.c, line.b) != line.b:
-                    yield f"the half message is at {sides.half_offset[line.c]}, not at {line.b}"
-                if sides.half_queue.get(line.c, line.queue) != line.queue:
-                    yield f"the half message is for {sides.half_queue[line.c]}"
+                sides.decided[line.message, line.decision] = None
+                known = sides.half_offset.get(line.message, line.half_offset)
+                if line.action == "EndTransaction" and known != line.half_offset:
+                    yield f"the half message is at {known}, not at {line.half_offset}"
+                if sides.half_queue.get(line.message, line.queue) != line.queue:
+                    yield f"the half message is for {sides.half_queue[line.message]}"
             case "CommitOffset":
-                sides.asked_offsets[line.group, line.queue, line.b] = None
+                commit = (line.group, line.queue, line.after)
+                sides.asked_offsets[commit] = sides.asked_offsets.get(commit, 0) + 1
         return
     begun, end_then = sides.begun.get(key, (number, 0))
     if is_lock and line.outcome != Outcome.UNKNOWN:
@@ -149,47 +163,52 @@ def _client(number: int, line: Line, sides: _Sides) -> Iterator[str]:
         sides.waiting[wait] -= 1  # one without an outcome may still be under way
     if line.outcome == Outcome.CONSUMED:
         sides.brought[line.actor, line.operation] += 1
-        sides.served[place, line.d] -= 1
-        if sides.served[place, line.d] < 0:
-            yield f"{line.c:#x} was not served at {line.b}"
+        brought = (_place(line, line.queue_offset), line.size_bytes)
+        sides.served[brought] -= 1
+        if sides.served[brought] < 0:
+            yield f"{line.message:#x} was not served at {line.queue_offset}"
     elif line.outcome == Outcome.OK:
-        yield from _answered(line, place, begun, end_then, sides)
+        yield from _answered(line, begun, end_then, sides)
 
 
-def _answered(line: Line, place: Place, begun: int, end_then: int, sides: _Sides) -> Iterator[str]:
+def _answered(line: Line, begun: int, end_then: int, sides: _Sides) -> Iterator[str]:
     least, most = sides.ends.get(line.queue, (0, 0))
 
     def was_done(actor: str, queue: Queue, value: int) -> bool:
         return sides.steps.get((line.action, actor, queue, value), -1) > begun
 
     match line.action:
-        case "Send" | "SendBatch" if bool(sides.acked.get(place, not line.d)) != bool(line.d):
-            yield f"nobody acknowledged {line.c:#x} at {line.a} like this"
+        case "Send" | "SendBatch":
+            told = sides.acked.get(_place(line, line.queue_offset), not line.status)
+            if bool(told) != bool(line.status):
+                yield f"nobody acknowledged {line.message:#x} at {line.physical_offset} like this"
         case "SendHalf":
-            sides.half_offset[line.c] = line.b
-            if place not in sides.halves or bool(sides.statuses.get((line.queue[1], line.c))) != bool(line.d):
-                yield f"nobody stored the half message {line.c:#x} at {line.a} like this"
-        case "SendDelayed" if bool(sides.statuses.get((line.queue[1], line.c), not line.d)) != bool(line.d):
-            yield f"nobody acknowledged {line.c:#x} like this"
-        case "SendBack" if sides.appended.get((line.queue[1], line.c), -1) < begun:
-            yield f"nobody stored {line.c:#x}"
-        case "CommitOffset" if not was_done(line.group, line.queue, line.b):
-            yield f"{line.b} was not stored"
+            sides.half_offset[line.message] = line.half_offset
+            told = sides.statuses.get((line.queue[1], line.message), 0)
+            if _place(line, line.half_offset) not in sides.halves or bool(told) != bool(line.status):
+                yield f"nobody stored the half message {line.message:#x} at {line.physical_offset} like this"
+        case "SendDelayed":
+            told = sides.statuses.get((line.queue[1], line.message), not line.status)
+            if bool(told) != bool(line.status):
+                yield f"nobody acknowledged {line.message:#x} like this"
+        case "SendBack" if sides.appended.get((line.queue[1], line.message), -1) < begun:
+            yield f"nobody stored {line.message:#x}"
+        case "CommitOffset" if not was_done(line.group, line.queue, line.after):
+            yield f"{line.after} was not stored"
         case "LockQueue" if line.operation in sides.ambiguous:
             pass  # which of two at a time did it?
-        case "LockQueue" if was_done(line.actor, line.queue, 1) != bool(line.a):
+        case "LockQueue" if was_done(line.actor, line.queue, 1) != bool(line.granted):
             yield "the answer is not what was done"
         case "Heartbeat" | "Leave" if not was_done(line.actor, line.queue, 0) and line.action == "Heartbeat":
             yield "no broker recorded it"
-        case "PullFiltered" if (line.d == FOUND) != bool(sides.brought[line.actor, line.operation]):
-            yield f"{line.d} is not what it brought"
+        case "PullFiltered" if (line.status == FOUND) != bool(sides.brought[line.actor, line.operation]):
+            yield f"{line.status} is not what it brought"
         case "Pull" | "QueryBounds":
-            told = line.c if line.action == "Pull" else line.b
-            if not min(end_then, least) <= told <= most:
-                yield f"the queue is said to end at {told}; it ended between {end_then} and {most}"
-            elif line.action == "Pull" and line.d == NOT_FOUND and line.b != line.a:
-                yield f"nothing was found, and it goes on at {line.b}"
-            elif line.action == "Pull" and (line.d == FOUND) != bool(sides.brought[line.actor, line.operation]):
-                yield f"{line.d} is not what it brought"
-            elif line.action == "Pull" and line.d not in (FOUND, NOT_FOUND, 20, 21):
-                yield f"{line.d} is not an answer to it"
+            if not min(end_then, least) <= line.max_offset <= most:
+                yield f"the queue is said to end at {line.max_offset}; it ended between {end_then} and {most}"
+            elif line.action == "Pull" and line.status == NOT_FOUND and line.next_offset != line.from_offset:
+                yield f"nothing was found, and it goes on at {line.next_offset}"
+            elif line.action == "Pull" and (line.status == FOUND) != bool(sides.brought[line.actor, line.operation]):
+                yield f"{line.status} is not what it brought"
+            elif line.action == "Pull" and line.status not in (FOUND, NOT_FOUND, 20, 21):
+                yield f"{line.status} is not an answer to it"

@@ -14,11 +14,11 @@ Who is who in a line:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from refmq.trace.record import Outcome, Recorded
+from refmq.verify.oracles.fields import Fields
 
 REMEMBERED_MAX: Final = 1_000_000
 """Entries of one table of one oracle. The oldest is forgotten first."""
@@ -27,7 +27,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Line(NamedTuple):
+class Row(NamedTuple):
     """One event, flat: what a row of a table is."""
 
     node: str
@@ -44,6 +44,12 @@ class Line(NamedTuple):
     d: int
     sequence: int = -1
     """Counts the events of a life of a node; -1 if not counted."""
+
+
+class Line(Row, Fields):
+    """A row whose numbers have names: `line.queue_offset` (see `refmq.verify.oracles.fields`)."""
+
+    __slots__ = ()
 
     @property
     def queue(self) -> Queue:
@@ -79,17 +85,16 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A broken promise: its name, a sentence, and the number of the line that shows it."""
+    """A broken promise: its name, a sentence that anyone can understand, and the number of the line, or of whatever
+    else was observed, that shows it."""
 
     invariant: str
     sentence: str
-    line: int
+    line: int = -1
+    """-1: no single one shows it."""
 
     def __str__(self) -> str:
-        return f"{self.invariant}: {self.sentence} (line {self.line})"
-
-
-Oracle: TypeAlias = Callable[[Iterable[Line], Promises], Iterator[Finding]]
+        return f"{self.invariant}: {self.sentence}"
 
 
 def line_of(node: str, recorded: Recorded) -> Line:
@@ -154,7 +159,8 @@ class Polls:
             self._consumed[key].append(line)
         elif line.outcome == Outcome.OK:
             messages = tuple(self._consumed.pop(key, ()))
-            return Poll(line.queue, line.actor, line.a, line.b, line.c, line.d, messages)
+            passed = (line.from_offset, line.next_offset, line.max_offset)
+            return Poll(line.queue, line.actor, *passed, line.status, messages)
         elif line.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
             self._consumed.pop(key, None)
         return None
@@ -176,7 +182,7 @@ class Power:
         if line.outcome == Outcome.INVOKE:
             self._begun[line.actor, line.operation] = number
         elif line.action == "FlushLog" and line.outcome == Outcome.STEP:
-            self._flushed_to[line.node] = max(line.a, self._flushed_to.get(line.node, 0))
+            self._flushed_to[line.node] = max(line.flushed_to, self._flushed_to.get(line.node, 0))
         elif line.action == "PowerLoss":
             self._losses[line.node] = (number, self._flushed_to.get(line.node, 0))
             return line.node, self._losses[line.node][1]
@@ -187,4 +193,5 @@ class Power:
         if line.queue[1] not in self._losses:
             return False
         lost_at, from_physical = self._losses[line.queue[1]]
-        return line.a >= from_physical and self._begun.get((line.actor, line.operation), lost_at) < lost_at
+        begun = self._begun.get((line.actor, line.operation), lost_at)
+        return line.physical_offset >= from_physical and begun < lost_at

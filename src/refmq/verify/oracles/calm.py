@@ -12,10 +12,14 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 WAKE_NS_MAX: Final = 500_000_000
 """How long an answer may take on an undisturbed cluster. Brokers look after held pulls every five seconds anyway, so a
 wake-up that is lost costs seconds."""
+
+CONNECT_NS: Final = 100_000_000
+"""What the ends of a connection that broke may take until both know and a new one is made."""
 
 START_NS: Final = 300_000_000
 """What a broker may take from the end of its recovery until it serves."""
@@ -33,6 +37,8 @@ LASTING: Final = frozenset(
         "CrashPlanned",
         "ConsumerPause",
         "JumpClock",
+        "SlowDisk",
+        "FlipBit",
     }
 )
 """Faults that strike later, or for a while: until everything is repaired (`Settled`) nothing is expected any more."""
@@ -82,6 +88,8 @@ class Quiet:
             self._down.add(line.node)
         elif line.action == "Disconnect":
             self._last[line.node] = number
+            # Who begins right after it may wait for a connection that was being made when it struck.
+            self._from_ns[line.node] = max(self._from_ns.get(line.node, 0), line.at_ns + CONNECT_NS)
         elif line.action == "Settled":
             self._settled = number
             self._broken.clear()
@@ -108,7 +116,7 @@ class Quiet:
         broker = line.queue[1]
         if self.is_broken(line.node, broker) or broker in self._down:
             return False
-        return line.at_ns >= self._from_ns.get(broker, 0)
+        return line.at_ns >= max(self._from_ns.get(broker, 0), self._from_ns.get(line.node, 0))
 
 
 PULL_NOT_FOUND: Final = 19
@@ -116,18 +124,19 @@ LOOK_NS: Final = 5_500_000_000
 """Brokers look every five seconds whether the time of a pull is up, or its queue has moved on."""
 
 
+@oracle(Partition.NODE)
 def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AnsweredWhenCalm: an undisturbed operation has an outcome, and the outcome is not `unknown`."""
     quiet = Quiet()
-    begun: Remembered[tuple[str, str, int], tuple[int, Line]] = Remembered()
+    begun: Remembered[tuple[str, str, int, Queue], tuple[int, Line]] = Remembered()
     decisions: dict[int, tuple[int, Line]] = {}
     for number, line in enumerate(lines):
         quiet.feed(number, line)
-        key = (line.actor, line.action, line.operation)
+        key = (line.actor, line.action, line.operation, line.queue)
         if line.outcome == Outcome.INVOKE:
             if line.action in ("EndTransaction", "CheckReply"):
-                if quiet.expects(line) and line.a:
-                    decisions[line.c] = (number, line)
+                if quiet.expects(line) and line.decision:
+                    decisions[line.message] = (number, line)
             elif quiet.expects(line):
                 begun[key] = (number, line)
         elif line.outcome in (Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN) and key in begun:
@@ -136,10 +145,10 @@ def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
                 continue
             if line.outcome == Outcome.UNKNOWN:
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} has no outcome although nothing disturbed it", number)
-            elif line.outcome == Outcome.FAIL and line.d not in REFUSALS.get(line.action, ()):
+            elif line.outcome == Outcome.FAIL and not _may_be_refused(line):
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} fails although nothing disturbed it", number)
-            elif line.outcome == Outcome.OK and line.action in SENDS and line.d:
-                yield Finding("AnsweredWhenCalm", f"{_what(line)} is stored with reserve, status {line.d}", number)
+            elif line.outcome == Outcome.OK and line.action in SENDS and line.status:
+                yield Finding("AnsweredWhenCalm", f"{_what(line)} is stored with reserve, status {line.status}", number)
         for late in _late_decisions(decisions, line, quiet):
             yield Finding("AnsweredWhenCalm", f"{_what(late)} was not taken by the broker", number)
     if promises.settled:
@@ -148,10 +157,14 @@ def answered_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
                 yield Finding("AnsweredWhenCalm", f"{_what(line)} was never answered", since)
 
 
+def _may_be_refused(line: Line) -> bool:
+    return line.action in REFUSALS and line.status in REFUSALS[line.action]
+
+
 def _late_decisions(decisions: dict[int, tuple[int, Line]], line: Line, quiet: Quiet) -> list[Line]:
     """Decisions of producers that a broker should have taken by now. They are said one-way: a step is their answer."""
     if line.action == "EndTransaction" and line.outcome == Outcome.STEP:
-        decisions.pop(line.c, None)
+        decisions.pop(line.message, None)
     late = []
     for message, (since, said) in list(decisions.items()):
         is_over = line.at_ns - said.at_ns > WAKE_NS_MAX
@@ -170,9 +183,9 @@ class _Classes:
 
     def feed(self, line: Line) -> None:
         if line.action in SENDS and line.outcome == Outcome.INVOKE:
-            self._by_message[line.c] = line.d
-        elif line.action == "AppendMessage" and line.outcome == Outcome.STEP and line.c in self._by_message:
-            self._by_place[line.queue, line.b] = self._by_message[line.c]
+            self._by_message[line.message] = line.message_class
+        elif line.action == "AppendMessage" and line.outcome == Outcome.STEP and line.message in self._by_message:
+            self._by_place[line.queue, line.queue_offset] = self._by_message[line.message]
 
     def is_wanted(self, queue: Queue, offset: int, mask: int | None) -> bool:
         """Whether a filter certainly wants the message at a place; without a filter everything is wanted."""
@@ -196,6 +209,7 @@ class _Waiting:
     """When its queue moved on with a message it does not want: it learns how far it may skip."""
 
 
+@oracle(Partition.NODE)
 def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue, and soon when
     others are; one for which none comes waits as long as it may, and not much longer."""
@@ -207,24 +221,24 @@ def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
         key = (line.actor, line.operation)
         if line.action in ("Pull", "PullFiltered") and line.outcome == Outcome.INVOKE:
             if quiet.expects(line):
-                waiting[key] = _Waiting(number, line, line.c if line.action == "PullFiltered" else None)
+                waiting[key] = _Waiting(number, line, line.wanted_classes if line.action == "PullFiltered" else None)
         elif line.action in ("Pull", "PullFiltered") and line.outcome != Outcome.CONSUMED:
             pull = waiting.pop(key, None)
             if pull is not None and pull.line > quiet.last_fault_of(line):
                 yield from _judge_held(number, line, pull)
         elif line.action == "DispatchMessage" and line.outcome == Outcome.STEP:
             for pull in waiting.values():
-                if pull.invoke.queue != line.queue or line.b < pull.invoke.a:
+                if pull.invoke.queue != line.queue or line.queue_offset < pull.invoke.from_offset:
                     continue
                 if pull.moved_ns is None:
                     pull.moved_ns = line.at_ns
-                if pull.due_ns is None and classes.is_wanted(line.queue, line.b, pull.mask):
+                if pull.due_ns is None and classes.is_wanted(line.queue, line.queue_offset, pull.mask):
                     pull.due_ns = line.at_ns
 
 
 def _judge_held(number: int, answer: Line, pull: _Waiting) -> Iterator[Finding]:
-    where = f"{answer.actor} waited at offset {answer.a} of {answer.subject}/{answer.queue_id}"
-    took_ns, may_ns = answer.at_ns - pull.invoke.at_ns, pull.invoke.d * 1_000_000
+    where = f"{answer.actor} waited at offset {answer.from_offset} of {answer.subject}/{answer.queue_id}"
+    took_ns, may_ns = answer.at_ns - pull.invoke.at_ns, pull.invoke.wait_ms * 1_000_000
     late_ns = answer.at_ns - (pull.due_ns if pull.due_ns is not None else answer.at_ns)
     if late_ns > WAKE_NS_MAX:
         yield Finding("HeldPullWakes", f"{where} for {late_ns} ns after the message was there", number)
@@ -232,7 +246,7 @@ def _judge_held(number: int, answer: Line, pull: _Waiting) -> Iterator[Finding]:
         yield Finding("HeldPullWakes", f"{where} long after its queue had moved on", number)
     elif took_ns > may_ns + LOOK_NS and may_ns:
         yield Finding("HeldPullWakes", f"{where} for {took_ns} ns, longer than it asked for", number)
-    elif answer.d == PULL_NOT_FOUND and answer.outcome == Outcome.OK and took_ns < may_ns:
+    elif answer.status == PULL_NOT_FOUND and answer.outcome == Outcome.OK and took_ns < may_ns:
         yield Finding("HeldPullWakes", f"{where} for {took_ns} ns only and got nothing", number)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 HALF_TOPIC: Final = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
@@ -26,6 +27,10 @@ class _Round:
 
     half: int
     next_op: int
+    first_half: int
+    first_op: int
+    removed: set[int] = field(default_factory=set)
+    """Op messages whose half message this round has passed."""
 
 
 @dataclass(slots=True)
@@ -38,6 +43,8 @@ class _Broker:
     """Where its log ended when it was stopped in good order; None after a crash."""
     lives: int = 0
     lost_power: bool = False
+    has_unseen: bool = False
+    """A crash fell between a write and its event: the log holds what nobody has told of."""
     valid_to: int = 0
     log_end: int = 0
     flushed_to: int = 0
@@ -80,6 +87,14 @@ class _Broker:
     loans: dict[tuple[str, Queue], str] = field(default_factory=dict)
     members: set[tuple[str, str]] = field(default_factory=set)
 
+    def forget_the_unseen(self) -> None:
+        """The log is longer than was told: what came behind the last record that was seen may be anything."""
+        self.has_unseen = True
+        self.next_offset.clear()
+        self.halves.clear()
+        self.check_times.clear()
+        self.ops.clear()
+
     def end(self, *, power: bool, clean: bool = False) -> None:
         """The process is gone, and its memory. Without power so is what was not flushed."""
         self.phase, self.round, self.progress, self.persisted, self.unsaved = "", None, None, None, False
@@ -100,10 +115,11 @@ class _Broker:
             self.halves.clear()
             self.check_times.clear()
             self.ops.clear()
-            for at in [at for at, record in self.records.items() if at + record.d > self.flushed_to]:
+            for at in [at for at, record in self.records.items() if at + record.size_bytes > self.flushed_to]:
                 del self.records[at]
 
 
+@oracle(Partition.NODE)
 def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NodeCoherent: the steps of a broker follow from each other."""
     if not promises.complete:
@@ -120,6 +136,8 @@ def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
         broker = brokers.get(line.node)
         if broker is None or line.node in failing:
             continue
+        if line.action == "FlipBit":  # a round passes what it cannot read
+            broker.has_unseen = True
         if line.action in ("ProcessCrash", "PowerLoss"):
             broker.stopped_at = None
             broker.end(power=line.action == "PowerLoss")
@@ -145,31 +163,34 @@ def _starting(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     match line.action:
         case "StartStore":
             broker.lives += 1
-            if line.a != 1 and (broker.stopped_at is not None or broker.lives == 1):
+            if line.was_clean != 1 and (broker.stopped_at is not None or broker.lives == 1):
                 yield "it was stopped in good order, and this is not known"
         case "ScanLog":
-            broker.valid_to = line.b
-            if line.a not in broker.file_starts or (broker.stopped_at is not None and line.b != broker.stopped_at):
-                yield f"the log is said to be valid from {line.a} to {line.b}, it ended at {broker.stopped_at}"
-        case "TruncateLog" if line.a != broker.valid_to:
-            yield f"the log was valid to {broker.valid_to}, not to {line.a}"
+            broker.valid_to = line.valid_to
+            ended_at = line.valid_to if broker.stopped_at is None else broker.stopped_at
+            if line.scan_from not in broker.file_starts or line.valid_to != ended_at:
+                yield f"the log is said to be valid from {line.scan_from} to {line.valid_to}, it ended at {ended_at}"
+            if line.valid_to > broker.log_end and broker.lives > 1:
+                broker.forget_the_unseen()
+        case "TruncateLog" if line.valid_to != broker.valid_to:
+            yield f"the log was valid to {broker.valid_to}, not to {line.valid_to}"
         case "FinishRecovery":
-            if line.a != broker.valid_to or line.b != broker.min_offset:
-                yield f"the log was valid to {broker.valid_to}, not from {line.b} to {line.a}"
-            broker.log_end = broker.flushed_to = line.a
-            broker.ends.add(line.a)
-            for at in [at for at in broker.records if at >= line.a]:
+            if line.valid_to != broker.valid_to or line.min_offset != broker.min_offset:
+                yield f"the log was valid to {broker.valid_to}, not from {line.min_offset} to {line.valid_to}"
+            broker.log_end = broker.flushed_to = line.valid_to
+            broker.ends.add(line.valid_to)
+            for at in [at for at in broker.records if at >= line.valid_to]:
                 del broker.records[at]
 
 
 def _stopped(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if line.a != broker.log_end or broker.phase != "FinishRecovery":
-        yield f"its log ends at {broker.log_end}, not at {line.a}"
+    if line.valid_to != broker.log_end or broker.phase != "FinishRecovery":
+        yield f"its log ends at {broker.log_end}, not at {line.valid_to}"
     behind = sorted(q for q in broker.grown if broker.flushed_units.get(q, -1) != broker.next_offset[q])
     if behind or broker.unsaved:
         yield f"{behind or 'its offsets'} were not saved"
     broker.end(power=False, clean=True)
-    broker.stopped_at = line.a
+    broker.stopped_at = line.valid_to
 
 
 # --- the log and its queues -----------------------------------------------------------------------------------------
@@ -178,100 +199,111 @@ def _stopped(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
 def _appended(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     if broker.phase != "FinishRecovery":
         yield "the store is not open"
-    elif line.a != broker.log_end:
-        yield f"the log ends at {broker.log_end}, not at {line.a}"
-    expected = broker.next_offset.get(line.queue, line.b)
-    if line.b != expected:
-        yield f"the next offset of {line.subject}/{line.queue_id} is {expected}, not {line.b}"
-    broker.next_offset[line.queue] = line.b + 1
+    elif line.physical_offset != broker.log_end:
+        yield f"the log ends at {broker.log_end}, not at {line.physical_offset}"
+    expected = broker.next_offset.get(line.queue, line.queue_offset)
+    if line.queue_offset != expected:
+        yield f"the next offset of {line.subject}/{line.queue_id} is {expected}, not {line.queue_offset}"
+    broker.next_offset[line.queue] = line.queue_offset + 1
     broker.grown.add(line.queue)
-    broker.log_end = line.a + line.d
+    broker.log_end = line.physical_offset + line.size_bytes
     broker.ends.add(broker.log_end)
-    broker.records[line.a] = line
-    broker.waiting[line.a] = None
+    broker.records[line.physical_offset] = line
+    broker.waiting[line.physical_offset] = None
     broker.last_ms = max(broker.last_ms, line.at_ns // 1_000_000)
     broker.store_ms.add(broker.last_ms)
     if line.topic == HALF_TOPIC:
-        broker.halves[line.b] = line.c
+        broker.halves[line.queue_offset] = line.message
     elif line.topic == OP_TOPIC:
-        broker.own_ops.add(line.b)
+        broker.own_ops.add(line.queue_offset)
     elif line.topic == ASIDE_TOPIC:
-        broker.set_aside.add(line.c)
+        broker.set_aside.add(line.message)
 
 
 def _rolled(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if line.a != broker.log_end or line.b <= line.a:
-        yield f"the log ends at {broker.log_end}, not at {line.a}"
-    broker.log_end = line.b
-    broker.ends |= {line.a, line.b}
-    broker.file_starts.add(line.b)
+    if line.physical_offset != broker.log_end or line.next_file_offset <= line.physical_offset:
+        yield f"the log ends at {broker.log_end}, not at {line.physical_offset}"
+    broker.log_end = line.next_file_offset
+    broker.ends |= {line.physical_offset, line.next_file_offset}
+    broker.file_starts.add(line.next_file_offset)
 
 
 def _expired(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if line.a != broker.min_offset or line.b not in broker.file_starts or line.b <= line.a:
-        yield f"the log begins at {broker.min_offset}, not at {line.a}"
-    broker.min_offset = line.b
+    begin, end = line.file_offset, line.min_offset
+    if begin != broker.min_offset or end not in broker.file_starts or end <= begin:
+        yield f"the log begins at {broker.min_offset}, not at {begin}"
+    broker.min_offset = end
 
 
 def _flushed(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if not broker.flushed_to <= line.a <= broker.log_end or line.a not in broker.ends:
-        yield f"from {broker.flushed_to} to {line.a}, which is not the end of a record"
-    broker.flushed_to = max(broker.flushed_to, line.a)
+    if not broker.flushed_to <= line.flushed_to <= broker.log_end or line.flushed_to not in broker.ends:
+        yield f"from {broker.flushed_to} to {line.flushed_to}, which is not the end of a record"
+    broker.flushed_to = max(broker.flushed_to, line.flushed_to)
+
+
+def _is_same(record: Line, line: Line) -> bool:
+    """Whether a line speaks of the queue and offset at which a record was appended."""
+    return (record.queue, record.queue_offset) == (line.queue, line.queue_offset)
+
+
+def _holds(line: Line) -> tuple[int, int]:
+    return line.message, line.size_bytes
 
 
 def _acknowledged(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    record = broker.records.get(line.a)
-    if record is None or (record.queue, record.b, record.c) != (line.queue, line.b, line.c):
-        yield f"there is no such record at {line.a}"
-    elif line.a in broker.acked:
-        yield f"the record at {line.a} was acknowledged before"
-    elif promises.flush_sync and line.d == 0 and line.a + record.d > broker.flushed_to:
-        yield f"the record at {line.a} is not flushed"
-    broker.acked[line.a] = None
+    record = broker.records.get(line.physical_offset)
+    if record is None or not _is_same(record, line) or record.message != line.message:
+        yield f"there is no such record at {line.physical_offset}"
+    elif line.physical_offset in broker.acked:
+        yield f"the record at {line.physical_offset} was acknowledged before"
+    elif promises.flush_sync and line.status == 0 and line.physical_offset + record.size_bytes > broker.flushed_to:
+        yield f"the record at {line.physical_offset} is not flushed"
+    broker.acked[line.physical_offset] = None
 
 
 def _dispatched(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    record = broker.records.get(line.a)
+    record = broker.records.get(line.physical_offset)
     if broker.phase == "FinishRecovery":
         first = next(iter(broker.waiting), None)
-        if first != line.a:
-            yield f"the next record to dispatch is at {first}, not at {line.a}"
-        if promises.flush_sync and line.a + line.d > broker.flushed_to:
-            yield f"the record at {line.a} is not flushed"
-    broker.waiting.pop(line.a, None)
-    if record is not None and (record.queue, record.b, record.d) != (line.queue, line.b, line.d):
-        yield f"the record at {line.a} is another one"
+        if first != line.physical_offset:
+            yield f"the next record to dispatch is at {first}, not at {line.physical_offset}"
+        if promises.flush_sync and line.physical_offset + line.size_bytes > broker.flushed_to:
+            yield f"the record at {line.physical_offset} is not flushed"
+    broker.waiting.pop(line.physical_offset, None)
+    if record is not None and not (_is_same(record, line) and record.size_bytes == line.size_bytes):
+        yield f"the record at {line.physical_offset} is another one"
 
 
 def _served(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    record = broker.records.get(line.a)
-    if line.a in broker.waiting:
-        yield f"the record at {line.a} is not dispatched"
-    elif record is not None and (record.queue, record.b, record.c, record.d) != (line.queue, line.b, line.c, line.d):
-        yield f"the record at {line.a} is another one"
-    elif line.a + line.d > broker.log_end:
-        yield f"there is no record at {line.a}"
+    record = broker.records.get(line.physical_offset)
+    if line.physical_offset in broker.waiting:
+        yield f"the record at {line.physical_offset} is not dispatched"
+    elif record is not None and not (_is_same(record, line) and _holds(record) == _holds(line)):
+        yield f"the record at {line.physical_offset} is another one"
+    elif line.physical_offset + line.size_bytes > broker.log_end:
+        yield f"there is no record at {line.physical_offset}"
 
 
 def _flushed_units(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    last, end = broker.flushed_units.get(line.queue, -1), broker.next_offset.get(line.queue, line.a)
-    if not last < line.a <= end:
-        yield f"the queue ends at {end} and was flushed to {last}, now to {line.a}"
-    broker.flushed_units[line.queue] = line.a
+    last, end = broker.flushed_units.get(line.queue, -1), broker.next_offset.get(line.queue, line.flushed_to)
+    if not last < line.flushed_to <= end:
+        yield f"the queue ends at {end} and was flushed to {last}, now to {line.flushed_to}"
+    broker.flushed_units[line.queue] = line.flushed_to
 
 
 def _flushed_index(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if line.a >= 0 and not broker.lost_power and line.a not in broker.records:
-        yield f"there is no record at {line.a}"
+    is_known = not broker.lost_power and not broker.has_unseen
+    if line.flushed_to >= 0 and is_known and line.flushed_to not in broker.records:
+        yield f"there is no record at {line.flushed_to}"
 
 
 def _checkpoint(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    stamps = (line.a, line.b, line.c)
+    stamps = (line.log_ms, line.queue_ms, line.index_ms)
     known = broker.store_ms | {0}
     for before, stamp in zip(broker.checkpoint, stamps, strict=True):
         if stamp < before:
             yield f"a stamp goes back from {before} to {stamp}"
-        elif stamp not in known:
+        elif stamp not in known and not broker.has_unseen:
             yield f"nothing was stored at {stamp}"
     broker.checkpoint = stamps
 
@@ -280,36 +312,43 @@ def _checkpoint(broker: _Broker, line: Line, promises: Promises) -> Iterator[str
 
 
 def _half_stored(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    record = broker.records.get(line.a)
-    if record is None or line.d or (record.topic, record.b, record.c) != (HALF_TOPIC, line.b, line.c):
-        yield f"there is no such half message at {line.a}"
+    record = broker.records.get(line.physical_offset)
+    if (
+        record is None
+        or line.check_times
+        or (record.topic, record.queue_offset, record.message) != (HALF_TOPIC, line.half_offset, line.message)
+    ):
+        yield f"there is no such half message at {line.physical_offset}"
 
 
 def _decided(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if broker.halves.get(line.b, line.c) != line.c:
-        yield f"half message {line.b} is {broker.halves[line.b]:#x}, not {line.c:#x}"
-    broker.decided.add(line.b)
-    broker.finished.add(line.c)
+    if broker.halves.get(line.half_offset, line.message) != line.message:
+        yield f"half message {line.half_offset} is {broker.halves[line.half_offset]:#x}, not {line.message:#x}"
+    broker.decided.add(line.half_offset)
+    broker.finished.add(line.message)
 
 
 def _op_written(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if broker.halves.get(line.b, line.c) != line.c or line.b not in broker.decided:
-        yield f"half message {line.b} is not decided, or not {line.c:#x}"
-    if line.a >= broker.next_offset.get(line.queue, line.a + 1) or line.a in broker.ops:
-        yield f"there is no new op message at {line.a}"
-    broker.ops[line.a] = line.b
+    if broker.halves.get(line.half_offset, line.message) != line.message or line.half_offset not in broker.decided:
+        yield f"half message {line.half_offset} is not decided, or not {line.message:#x}"
+    if line.op_offset >= broker.next_offset.get(line.queue, line.op_offset + 1) or line.op_offset in broker.ops:
+        yield f"there is no new op message at {line.op_offset}"
+    broker.ops[line.op_offset] = line.half_offset
 
 
 def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     if line.action == "RoundStart":
-        if broker.round is not None or (broker.progress is not None and broker.progress != (line.a, line.b)):
+        if broker.round is not None or (
+            broker.progress is not None and broker.progress != (line.half_offset, line.op_offset)
+        ):
             yield f"the last round ended at {broker.progress}"
-        broker.round = _Round(line.a, line.b)
+        broker.round = _Round(line.half_offset, line.op_offset, line.half_offset, line.op_offset)
         return
     if line.action == "PersistProgress":
-        if (broker.progress or (line.a, line.b)) != (line.a, line.b) or broker.persisted == (line.a, line.b):
+        told = (line.half_offset, line.op_offset)
+        if (broker.progress or told) != told or broker.persisted == told:
             yield f"the last round ended at {broker.progress}"
-        broker.persisted = (line.a, line.b)
+        broker.persisted = (line.half_offset, line.op_offset)
         return
     round_ = broker.round
     if round_ is None:
@@ -317,22 +356,49 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         return
     match line.action:
         case "PullOps":
-            if line.a != round_.next_op or not line.a <= line.b <= broker.next_offset.get(_op_queue(line), line.b):
+            if (
+                line.op_offset_from != round_.next_op
+                or not line.op_offset_from
+                <= line.op_offset_to
+                <= broker.next_offset.get(_op_queue(line), line.op_offset_to)
+            ):
                 yield f"the next op message is {round_.next_op}"
-            elif any(op in broker.own_ops and op not in broker.ops for op in range(line.a, line.b)):
+            elif any(
+                op in broker.own_ops and op not in broker.ops for op in range(line.op_offset_from, line.op_offset_to)
+            ):
                 yield "one of them was never written"
-            round_.next_op = line.b
+            round_.next_op = line.op_offset_to
         case "RoundFinish":
-            if line.a != round_.half or line.b > round_.next_op:
+            passed = line.half_offset - round_.half
+            if passed < 0 or (passed and not broker.has_unseen) or line.op_offset > round_.next_op:
                 yield f"the round is at {round_.half} and {round_.next_op}"
-            broker.round, broker.progress = None, (line.a, line.b)
+            expected = _op_progress(broker, round_)
+            if expected is not None and line.op_offset != expected:
+                yield f"the op messages before {expected} are no longer needed, not those before {line.op_offset}"
+            broker.round, broker.progress = None, (line.half_offset, line.op_offset)
         case "RoundAbort":
             broker.round = None
         case _:
-            if line.a < round_.half or (line.a > round_.half and not broker.lost_power and not broker.min_offset):
+            is_whole = not (broker.lost_power or broker.has_unseen or broker.min_offset)
+            if line.half_offset < round_.half or (line.half_offset > round_.half and is_whole):
                 yield f"the round is at {round_.half}"
-            round_.half = line.a + 1
+            round_.half = line.half_offset + 1
             yield from _passed(broker, line)
+
+
+def _op_progress(broker: _Broker, round_: _Round) -> int | None:
+    """How far the op messages are done with when a round ends: an unbroken run of those that name a half message before
+    the round, one that it passed, or one that a later one names as well. None if not all of them are known."""
+    if broker.has_unseen or any(op not in broker.ops for op in range(round_.first_op, round_.next_op)):
+        return None
+    last = {broker.ops[op]: op for op in range(round_.first_op, round_.next_op)}
+    op = round_.first_op
+    while op < round_.next_op:
+        half = broker.ops[op]
+        if half >= round_.first_half and op not in round_.removed and last[half] == op:
+            break
+        op += 1
+    return op
 
 
 def _op_queue(line: Line) -> Queue:
@@ -341,52 +407,55 @@ def _op_queue(line: Line) -> Queue:
 
 def _passed(broker: _Broker, line: Line) -> Iterator[str]:
     """A round passes a half message."""
-    message = broker.halves.get(line.a)
+    message = broker.halves.get(line.half_offset)
     if line.action == "HalfRemoved":
-        if line.b >= 0 and broker.ops.get(line.b, line.a) != line.a:
-            yield f"op message {line.b} names {broker.ops[line.b]}"
+        if broker.round is not None:
+            broker.round.removed.add(line.op_offset)
+        if line.op_offset >= 0 and broker.ops.get(line.op_offset, line.half_offset) != line.half_offset:
+            yield f"op message {line.op_offset} names {broker.ops[line.op_offset]}"
         return
-    if message is not None and line.c != message:
-        yield f"half message {line.a} is {message:#x}"
-    times = broker.check_times.get(line.a, 0 if message is not None else -1)
+    if message is not None and line.message != message:
+        yield f"half message {line.half_offset} is {message:#x}"
+    times = broker.check_times.get(line.half_offset, 0 if message is not None else -1)
     if line.action == "HalfDiscard":
-        if times not in (-1, line.b):
-            yield f"its producer was asked {times} times, not {line.b}"
-        if line.c not in broker.set_aside:
+        if times not in (-1, line.check_times):
+            yield f"its producer was asked {times} times, not {line.check_times}"
+        if line.message not in broker.set_aside:
             yield "there is no copy of it"
-        broker.set_aside.discard(line.c)
+        broker.set_aside.discard(line.message)
         return
-    if broker.halves.get(line.b) != line.c:
-        yield f"its copy is not at {line.b}"
-    if line.action == "HalfRenewAndCheck" and line.c in broker.finished:
+    if broker.halves.get(line.new_offset) != line.message:
+        yield f"its copy is not at {line.new_offset}"
+    if line.action == "HalfRenewAndCheck" and line.message in broker.finished:
         yield "it was decided before"
-    if line.action == "HalfRenewAndCheck" and line.c not in broker.old:
+    if line.action == "HalfRenewAndCheck" and line.message not in broker.old:
         yield "it is too young to be asked for"
-    counted = line.d if line.action == "HalfRenewAndCheck" else max(times, 0)
-    if line.action == "HalfRenewAndCheck" and times >= 0 and line.d != times + 1:
-        yield f"its producer was asked {times} times before, and now for the {line.d}th time"
-    broker.check_times[line.b] = counted
+    counted = line.check_times if line.action == "HalfRenewAndCheck" else max(times, 0)
+    if line.action == "HalfRenewAndCheck" and times >= 0 and line.check_times != times + 1:
+        yield f"its producer was asked {times} times before, and now for the {line.check_times}th time"
+    broker.check_times[line.new_offset] = counted
 
 
 def _immunity_over(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    if line.a in broker.old or (line.a not in broker.halves.values() and not broker.lost_power):
-        yield f"{line.a:#x} is not a half message, or was already recorded"
-    broker.old.add(line.a)
+    is_known = not broker.lost_power and not broker.has_unseen
+    if line.message in broker.old or (line.message not in broker.halves.values() and is_known):
+        yield f"{line.message:#x} is not a half message, or was already recorded"
+    broker.old.add(line.message)
 
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
 
 def _committed(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
-    before = broker.offsets.get((line.actor, line.queue), -1 if broker.lives == 1 else line.a)
-    if before != line.a:
-        yield f"{before} was stored before, not {line.a}"
-    broker.offsets[line.actor, line.queue] = line.b
+    before = broker.offsets.get((line.actor, line.queue), -1 if broker.lives == 1 else line.before)
+    if before != line.before:
+        yield f"{before} was stored before, not {line.before}"
+    broker.offsets[line.actor, line.queue] = line.after
     broker.unsaved = True
     if line.topic in (HALF_TOPIC, OP_TOPIC):
         allowed = None if broker.persisted is None else broker.persisted[line.topic == OP_TOPIC]
-        if line.b != allowed:
-            yield f"the rounds have come to {allowed}, not to {line.b}"
+        if line.after != allowed:
+            yield f"the rounds have come to {allowed}, not to {line.after}"
 
 
 def _saved(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
@@ -400,11 +469,11 @@ def _lent(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     holder = broker.loans.get(key, "")
     match line.action:
         case "LockQueue":
-            if line.a != 1 or line.b != at_ms or holder not in ("", line.actor):
+            if line.granted != 1 or line.at_ms != at_ms or holder not in ("", line.actor):
                 yield f"{holder or 'nobody'} holds it, at {at_ms}"
             broker.loans[key] = line.actor
         case _:
-            if holder != line.actor or (line.action == "UnlockQueue" and line.a != at_ms):
+            if holder != line.actor or (line.action == "UnlockQueue" and line.at_ms != at_ms):
                 yield f"{holder or 'nobody'} holds it, at {at_ms}"
             broker.loans.pop(key, None)
 

@@ -9,7 +9,8 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue, Remembered
 from refmq.verify.oracles.calm import Quiet
-from refmq.verify.oracles.groups import Openness
+from refmq.verify.oracles.groups import STORED, Openness
+from refmq.verify.oracles.partition import Partition, oracle
 
 TRUST_MS: Final = 30_000
 """How long a client relies on an answer to LockQueue: ProcessQueue.REBALANCE_LOCK_MAX_LIVE_TIME, 4.9.8."""
@@ -31,6 +32,7 @@ class _Progress:
                 self.consumed_to += 1
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetNeverAhead: every message below a committed offset was consumed by the group.
 
@@ -45,23 +47,26 @@ def committed_offset_never_ahead(lines: Iterable[Line], promises: Promises) -> I
         is_client = line.outcome != Outcome.STEP
         if line.action == "Pull" and line.outcome == Outcome.INVOKE:
             if key not in progress:
-                progress[key] = _Progress(line.a)
+                progress[key] = _Progress(line.from_offset)
         elif line.outcome == Outcome.CONSUMED and key in progress:
-            progress[key].add(line.b)
+            progress[key].add(line.queue_offset)
         elif line.action == "ResetOffset":
             progress.pop(key, None)
         elif line.action == "CommitOffset" and (line.outcome == Outcome.INVOKE or not is_client):
             known = progress.get(key)
-            if known is not None and line.b > known.consumed_to:
+            if known is not None and line.after > known.consumed_to:
                 who = line.actor if is_client else f"{line.node} for {line.actor}"
-                sentence = f"{who} commits offset {line.b} of {_name(line.queue)}, consumed to {known.consumed_to}"
+                sentence = f"{who} commits offset {line.after} of {_name(line.queue)}, consumed to {known.consumed_to}"
                 yield Finding("CommittedOffsetNeverAhead", sentence, number)
             first = openness.first(line.group, line.queue)
-            if first is not None and first < line.b:
-                sentence = f"{line.b} of {_name(line.queue)} is committed for {line.group}, which has not done {first}"
+            if first is not None and first < line.after:
+                sentence = (
+                    f"{line.after} of {_name(line.queue)} is committed for {line.group}, which has not done {first}"
+                )
                 yield Finding("CommittedOffsetNeverAhead", sentence, number)
 
 
+@oracle(Partition.QUEUE)
 def committed_offset_monotone(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetMonotone: a broker stores a smaller offset over a larger one only if a client asked for it.
 
@@ -73,19 +78,21 @@ def committed_offset_monotone(lines: Iterable[Line], promises: Promises) -> Iter
     for number, line in enumerate(lines):
         key = (line.group, line.queue)
         if line.action == "CommitOffset" and line.outcome == Outcome.INVOKE:
-            asked[(*key, line.b)] = None
+            asked[(*key, line.after)] = None
         if line.outcome != Outcome.STEP:
             continue
         if line.action in ("ProcessCrash", "PowerLoss"):
             # Offsets are written to their file now and then: a restarted broker remembers older ones.
             stored = {known: offset for known, offset in stored.items() if known[1][1] != line.node}
         elif line.action == "ResetOffset":
-            stored[key] = line.b
+            stored[key] = line.after
         elif line.action == "CommitOffset":
-            if line.b < max(line.a, stored.get(key, -1)) and (*key, line.b) not in asked:
-                sentence = f"{line.node} stored {line.b} for {line.actor} on {_name(line.queue)} after {line.a}"
+            if line.after < max(line.before, stored.get(key, -1)) and (*key, line.after) not in asked:
+                sentence = (
+                    f"{line.node} stored {line.after} for {line.actor} on {_name(line.queue)} after {line.before}"
+                )
                 yield Finding("CommittedOffsetMonotone", sentence, number)
-            stored[key] = line.b
+            stored[key] = line.after
 
 
 @dataclass(slots=True)
@@ -117,12 +124,15 @@ class _Register:
         for until_ns, possible in self.past:
             if since_ns is None or until_ns >= since_ns:
                 self.possible |= possible
+        for others in self.pending.values():
+            others |= self.possible  # the answer to a commit from before may still arrive, and is no later commit
 
 
 SAVED_NS: Final = 20_000_000_000
 """A broker writes its offsets down 10 s after its start and then every 5 s."""
 
 
+@oracle(Partition.QUEUE, shared=("FinishRecovery", "StopStore"))
 def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedOffsetKept: a broker tells a group the offset that it committed last.
 
@@ -150,21 +160,21 @@ def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator
         key, operation = (line.group, line.queue), (line.actor, line.operation)
         register = registers.setdefault(key, _Register({_NOTHING})) if line.action in _OFFSETS else _Register()
         if line.action == "CommitOffset" and line.outcome == Outcome.INVOKE:
-            register.pending[operation] = {line.b}
-            register.possible.add(line.b)
-            register.ever.add(line.b)
+            register.pending[operation] = {line.after}
+            register.possible.add(line.after)
+            register.ever.add(line.after)
             for allowed in asking.values():
-                allowed.add(line.b)
+                allowed.add(line.after)
         elif line.action == "CommitOffset" and line.outcome == Outcome.OK:
-            register.succeed(operation, line.b, line.at_ns)
+            register.succeed(operation, line.after, line.at_ns)
         elif line.action == "CommitOffset" and line.outcome == Outcome.FAIL:
             register.pending.pop(operation, None)
         elif line.action == "QueryOffset" and line.outcome == Outcome.INVOKE:
             asking[operation] = set(register.possible)
         elif line.action == "QueryOffset":
             allowed = asking.pop(operation, set()) | register.possible
-            is_answer = line.outcome == Outcome.OK or line.d == _NOT_FOUND
-            told = line.a if line.outcome == Outcome.OK else _NOTHING
+            is_answer = line.outcome == Outcome.OK or line.status == _NOT_FOUND
+            told = line.offset if line.outcome == Outcome.OK else _NOTHING
             if not is_answer or told in allowed or (told == 0 and _NOTHING in allowed):
                 continue
             sentence = f"{line.actor} is told {told} of {_name(line.queue)}, committed was one of {sorted(allowed)}"
@@ -178,6 +188,7 @@ _NOT_FOUND: Final = 22
 _OFFSETS: Final = ("CommitOffset", "QueryOffset")
 
 
+@oracle(Partition.QUEUE)
 def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OneOwnerPerQueue: a broker does not lend a queue while another client of the group may still trust its loan.
 
@@ -188,12 +199,12 @@ def one_owner_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[F
         if line.outcome != Outcome.STEP:
             continue
         key = (line.group, line.queue)
-        if line.action == "LockQueue" and line.a:
-            holder, since_ms = trusted.get(key, (line.actor, line.b))
-            if holder != line.actor and line.b - since_ms <= TRUST_MS:
+        if line.action == "LockQueue" and line.granted:
+            holder, since_ms = trusted.get(key, (line.actor, line.at_ms))
+            if holder != line.actor and line.at_ms - since_ms <= TRUST_MS:
                 sentence = f"{_name(line.queue)} is lent to {line.actor} while {holder} trusts it"
                 yield Finding("OneOwnerPerQueue", sentence, number)
-            trusted[key] = (line.actor, line.b)
+            trusted[key] = (line.actor, line.at_ms)
         elif line.action == "UnlockQueue" and trusted.get(key, ("", 0))[0] == line.actor:
             del trusted[key]
 
@@ -204,6 +215,7 @@ GRACE_NS: Final = 32_000_000_000
 """After a restart a broker lends nothing until no client can still trust its predecessor."""
 
 
+@oracle(Partition.QUEUE, shared=("FinishRecovery", "StopStore"))
 def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """FreeQueueLent: a client that asks for a queue gets it, unless another one holds it or the broker is new.
 
@@ -218,8 +230,8 @@ def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
         quiet.feed(number, line)
         key = (line.group, line.queue)
         if line.outcome == Outcome.STEP:
-            if line.action == "LockQueue" and line.a:
-                held[key] = (line.actor, line.b)
+            if line.action == "LockQueue" and line.granted:
+                held[key] = (line.actor, line.at_ms)
             elif line.action == "UnlockQueue" and held.get(key, ("", 0))[0] == line.actor:
                 del held[key]
                 given_back[key] = number
@@ -228,7 +240,7 @@ def free_queue_lent(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 held = {known: loan for known, loan in held.items() if known[1][1] != line.node}
         elif line.action == "LockQueue" and line.outcome == Outcome.INVOKE:
             asked[line.actor, line.operation] = number
-        elif line.action == "LockQueue" and line.outcome == Outcome.OK and not line.a:
+        elif line.action == "LockQueue" and line.outcome == Outcome.OK and not line.granted:
             holder, since_ms = held.get(key, (line.actor, 0))
             is_free = holder == line.actor or line.at_ns // 1_000_000 - since_ms > LOAN_MS + 1_000
             is_new = line.at_ns - started_ns.get(line.queue[1], 0) < GRACE_NS

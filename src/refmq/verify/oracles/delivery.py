@@ -8,6 +8,7 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, Finding, Line, Power, Promises, Queue, Remembered
 from refmq.verify.oracles.calm import Quiet
+from refmq.verify.oracles.partition import Partition, oracle
 
 CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss", "FailFlush", "FullDisk", "CrashPlanned"})
 RETRY_PREFIX: Final = "%RETRY%"
@@ -38,6 +39,7 @@ class _Losses:
         return self._begun.get((line.actor, line.operation), lost_at + 1) < lost_at
 
 
+@oracle(Partition.MESSAGE)
 def never_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NeverEarly: a delayed message reaches no consumer before its delay, counted from when it was sent, is over, and
     one that was sent back not before the delay of its retry.
@@ -48,18 +50,19 @@ def never_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     set_clocks: set[str] = set()
     for number, line in enumerate(lines):
         if line.action == "SendDelayed" and line.outcome == Outcome.INVOKE:
-            due_ms[line.c, False] = line.a
-        elif line.action == "SendBack" and line.outcome == Outcome.INVOKE and line.b < line.d:
-            due_ms[line.c, True] = min(line.a, due_ms.get((line.c, True), line.a))
+            due_ms[line.message, False] = line.due_ms
+        elif line.action == "SendBack" and line.outcome == Outcome.INVOKE and line.reconsume_times < line.retries_max:
+            due_ms[line.message, True] = min(line.due_ms, due_ms.get((line.message, True), line.due_ms))
         elif line.action == "JumpClock" and line.outcome == Outcome.STEP:
             set_clocks.add(line.node)
         elif line.outcome == Outcome.CONSUMED and line.queue[1] not in set_clocks:
             is_retry = line.topic.startswith(RETRY_PREFIX)
-            early_ms = due_ms.get((line.c, is_retry), 0) - line.at_ns // 1_000_000
+            early_ms = due_ms.get((line.message, is_retry), 0) - line.at_ns // 1_000_000
             if early_ms > 0 and not line.topic.startswith(DEAD_PREFIX):
                 yield Finding("NeverEarly", f"{line.actor} got a delayed message {early_ms} ms early", number)
 
 
+@oracle(Partition.MESSAGE, shared=("FinishRecovery", "StopStore"))
 def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """DelayedDelivered: an acknowledged delayed message reaches a consumer in the end, and once if nothing crashed
     since it was sent.
@@ -72,64 +75,69 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
     places: Remembered[int, set[Place]] = Remembered()
     crashed: dict[str, int] = {}
     sent_at: Remembered[int, int] = Remembered()
+    damaged: Remembered[int, None] = Remembered()
     losses = _Losses()
     for number, line in enumerate(lines):
         losses.feed(number, line)
         quiet.feed(number, line)
         if line.action == "SendDelayed" and line.outcome == Outcome.INVOKE and quiet.expects(line):
-            due[line.c] = line._replace(operation=number)
+            due[line.message] = line._replace(operation=number)
         if line.outcome == Outcome.STEP:
-            if line.action == "AppendMessage" and line.c in due and not line.topic.startswith(SYSTEM):
-                sent = due.pop(line.c)
-                late_ms = line.at_ns // 1_000_000 - sent.a
+            if line.action == "AppendMessage" and line.message in due and not line.topic.startswith(SYSTEM):
+                sent = due.pop(line.message)
+                late_ms = line.at_ns // 1_000_000 - sent.due_ms
                 if late_ms > LATE_MS_MAX and quiet.last_fault_of(line) < sent.operation:
                     yield Finding("DelayedDelivered", f"a delayed message is delivered {late_ms} ms late", number)
-            if line.action in CRASHES:
+            if line.action in ("ProcessCrash", "PowerLoss", "StartStore"):
                 crashed[line.node] = number
+            if line.action == "FlipBit":
+                waiting.pop(line.message, None)
+                damaged[line.message] = None
             if line.action == "PowerLoss" and not promises.flush_sync:
                 for key in [key for key, (broker, _) in waiting.items() if broker == line.node]:
                     del waiting[key]
         elif line.action == "SendDelayed":
             if line.outcome == Outcome.INVOKE:
-                places[line.c] = set()
-                sent_at[line.c] = number
-            elif line.outcome == Outcome.OK and line.d == 0 and not places.get(line.c):
-                is_gone = losses.struck(line) and not promises.flush_sync
-                waiting.update({} if is_gone else {line.c: (line.queue[1], number)})
-        elif line.outcome == Outcome.CONSUMED and line.c in places and not line.topic.startswith("%"):
-            waiting.pop(line.c, None)
-            places[line.c].add((line.queue, line.b))
-            if len(places[line.c]) > 1 and crashed.get(line.queue[1], -1) < sent_at.get(line.c, -1):
-                sentence = f"a delayed message is at {sorted(places[line.c])} although nothing crashed"
+                places[line.message] = set()
+                sent_at[line.message] = number
+            elif line.outcome == Outcome.OK and line.status == 0 and not places.get(line.message):
+                is_gone = (losses.struck(line) and not promises.flush_sync) or line.message in damaged
+                waiting.update({} if is_gone else {line.message: (line.queue[1], number)})
+        elif line.outcome == Outcome.CONSUMED and line.message in places and not line.topic.startswith("%"):
+            waiting.pop(line.message, None)
+            places[line.message].add((line.queue, line.queue_offset))
+            if len(places[line.message]) > 1 and crashed.get(line.queue[1], -1) < sent_at.get(line.message, -1):
+                sentence = f"a delayed message is at {sorted(places[line.message])} although nothing crashed"
                 yield Finding("DelayedDelivered", sentence, number)
     if promises.settled:
         for _, number in waiting.values():
             yield Finding("DelayedDelivered", "a delayed message was acknowledged and nobody ever got it", number)
 
 
+@oracle(Partition.QUEUE)
 def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """BatchWhole: the messages of a batch lie in their order next to each other, and all of them or none.
 
     A crash while a batch is written may leave its beginning, and then its sender knows nothing of it.
     """
-    member: Remembered[int, tuple[str, int]] = Remembered()
+    member: Remembered[int, Queue] = Remembered()
     batches: Remembered[tuple[str, int], list[int]] = Remembered()
     found: Remembered[int, Place] = Remembered()
     disturbed: Remembered[tuple[str, int], None] = Remembered()
     for line in lines:
         key = (line.actor, line.operation)
         if line.action == "SendBatch" and line.outcome == Outcome.INVOKE:
-            member[line.c] = key
+            member[line.message] = line.queue
             if key not in batches:
                 batches[key] = []
-            batches[key].append(line.c)
+            batches[key].append(line.message)
         elif line.outcome == Outcome.STEP and line.action in CRASHES:
             for batch in batches:
                 disturbed[batch] = None
             if line.action == "PowerLoss" and not promises.flush_sync:
                 batches.clear()  # what was read of them before says nothing about what is left
-        elif line.outcome == Outcome.CONSUMED and line.action == "Pull" and line.c in member and line.topic[:1] != "%":
-            found[line.c] = (line.queue, line.b)
+        elif line.outcome == Outcome.CONSUMED and line.action == "Pull" and member.get(line.message) == line.queue:
+            found[line.message] = (line.queue, line.queue_offset)
     if not promises.settled:
         return
     for key, messages in batches.items():
@@ -141,6 +149,7 @@ def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             yield Finding("BatchWhole", f"a batch of {key[0]} lies at {kept}", 0)
 
 
+@oracle(Partition.MESSAGE)
 def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """RetriedOrDead: a message that was sent back comes again, and one that was sent back too often is a dead letter.
 
@@ -155,14 +164,14 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
         losses.feed(number, line)
         broker = line.queue[1]
         if line.action == "SendBack" and line.outcome in (Outcome.INVOKE, Outcome.OK):
-            key = (broker, line.c, line.b >= line.d)
+            key = (broker, line.message, line.reconsume_times >= line.retries_max)
             if line.outcome == Outcome.INVOKE or key not in allowed:
                 allowed.setdefault(key, []).append(number)
             if line.outcome == Outcome.OK and not losses.struck(line):
                 owed.setdefault(key, []).append(number)
         elif line.outcome == Outcome.CONSUMED and line.topic.startswith((RETRY_PREFIX, DEAD_PREFIX)):
-            key = (broker, line.c, line.topic.startswith(DEAD_PREFIX))
-            copies.setdefault(key, set()).add((line.queue, line.b))
+            key = (broker, line.message, line.topic.startswith(DEAD_PREFIX))
+            copies.setdefault(key, set()).add((line.queue, line.queue_offset))
             sent = allowed.get(key, [number])
             if len(copies[key]) > len(sent) and crashed.get(broker, -1) < sent[0]:
                 sentence = f"a message was sent back {len(sent)} times and is at {sorted(copies[key])}"
@@ -172,6 +181,8 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 yield Finding("RetriedOrDead", f"a message is {what} that nobody sent back for that", number)
         elif line.outcome == Outcome.STEP and line.action in CRASHES:
             crashed[line.node] = number
+        if line.outcome == Outcome.STEP and line.action == "FlipBit":
+            owed = {key: numbers for key, numbers in owed.items() if key[1] != line.message}
         if line.outcome == Outcome.STEP and line.action == "PowerLoss":
             owed = {key: numbers for key, numbers in owed.items() if key[0] != line.node}
     if promises.settled:
@@ -182,6 +193,7 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                 yield Finding("RetriedOrDead", sentence, numbers[-1])
 
 
+@oracle(Partition.NODE)
 def filtered_pull(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """FilteredPull: a pull with a filter brings what it wants, all of it, and nothing else.
 
@@ -201,18 +213,18 @@ def filtered_pull(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
         key_of = (line.actor, line.operation)
         is_send = line.action in ("Send", "SendBatch", "SendHalf", "SendDelayed")
         if is_send and line.outcome == Outcome.INVOKE:
-            classes[line.c] = line.d
+            classes[line.message] = line.message_class
         elif line.outcome == Outcome.CONSUMED or (line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK):
             if power.is_gone(line):
                 continue
-            place = (line.queue, line.b)
-            places[place] = line.c
+            place = (line.queue, line.queue_offset)
+            places[place] = line.message
             if line.action == "PullFiltered":
                 if key_of not in consumed:
                     consumed[key_of] = []
                 consumed[key_of].append(line)
             for who, mask, _ in passed.get(place, ()):
-                if mask >> classes.get(line.c, 0) & 1 and line.c in classes:
+                if mask >> classes.get(line.message, 0) & 1 and line.message in classes:
                     yield Finding("FilteredPull", f"{who} passed a message that it wanted at {place}", number)
             passed.pop(place, None)
         elif line.action == "PullFiltered" and line.outcome == Outcome.OK:
@@ -229,16 +241,18 @@ def _judge_filtered(
     places: Remembered[Place, int],
     passed: Remembered[Place, list[tuple[str, int, int]]],
 ) -> Iterator[Finding]:
-    mask = line.c
-    brought = {message.b for message in messages}
+    mask = line.wanted_classes
+    brought = {message.queue_offset for message in messages}
     for message in messages:
-        if message.c in classes and not mask >> classes[message.c] & 1:
-            yield Finding("FilteredPull", f"{line.actor} got a message at {message.b} that it did not want", number)
-        if message.queue != line.queue or not line.a <= message.b < line.b:
+        if message.message in classes and not mask >> classes[message.message] & 1:
+            yield Finding(
+                "FilteredPull", f"{line.actor} got a message at {message.queue_offset} that it did not want", number
+            )
+        if message.queue != line.queue or not line.from_offset <= message.queue_offset < line.next_offset:
             yield Finding("FilteredPull", f"{line.actor} got a message outside what it asked for", number)
-    if line.d not in (FOUND, NO_MATCH):
+    if line.status not in (FOUND, NO_MATCH):
         return
-    for offset in range(line.a, line.b):
+    for offset in range(line.from_offset, line.next_offset):
         if offset in brought:
             continue
         place = (line.queue, offset)

@@ -15,6 +15,7 @@ from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import REMEMBERED_MAX, Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 RETRY_PREFIX: Final = "%RETRY%"
 HANDED_TO: Final = ("SCHEDULE_TOPIC", RETRY_PREFIX, "%DLQ%")
@@ -24,6 +25,8 @@ COMMIT_NS: Final = 10_000_000_000
 NO_OFFSET: Final = -1
 """Before the first commit of a group."""
 CRASHES: Final = frozenset({"ProcessCrash", "PowerLoss"})
+STORED: Final = ("AppendMessage", "DispatchMessage", "Produce")
+"""What `Stored` learns for all groups alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +56,18 @@ class Stored:
         """Whether the line tells of a new place."""
         if line.outcome == Outcome.INVOKE:
             if line.action == "Subscribe":
-                self.wishes[line.group] = Wish(line.a, bool(line.b), line.c, bool(line.d))
+                self.wishes[line.group] = Wish(
+                    line.wanted_classes, bool(line.orderly), line.retries_max, bool(line.from_first)
+                )
             elif line.action == "Produce":
-                self._classes[line.c] = line.a
+                self._classes[line.message] = line.message_class
         elif line.outcome == Outcome.STEP:
             if line.action == "AppendMessage":
-                self._logged[line.node, line.a] = line.c
-            elif line.action == "DispatchMessage" and line.b >= self.ends.get(line.queue, 0):
+                self._logged[line.node, line.physical_offset] = line.message
+            elif line.action == "DispatchMessage" and line.queue_offset >= self.ends.get(line.queue, 0):
                 # A recovery dispatches again what was dispatched before; in a queue nothing ever changes.
-                self.ends[line.queue] = line.b + 1
-                self.placed[line.queue, line.b] = self._logged.get((line.node, line.a), 0)
+                self.ends[line.queue] = line.queue_offset + 1
+                self.placed[line.queue, line.queue_offset] = self._logged.get((line.node, line.physical_offset), 0)
                 return True
         return False
 
@@ -85,24 +90,24 @@ class Openness:
         if self.stored.feed(line):
             for (group, queue), before in self._open.items():
                 if queue == line.queue:
-                    self._add(before, group, queue, line.b)
+                    self._add(before, group, queue, line.queue_offset)
         elif line.action == "AcquireQueue" and (line.group, line.queue) not in self._open:
             self._begin(line)
         elif line.action == "Listen" and line.outcome == Outcome.OK:
-            self._open.get((line.group, line.queue), {}).pop(line.b, None)
+            self._open.get((line.group, line.queue), {}).pop(line.queue_offset, None)
         elif line.action == "Listen" and line.outcome == Outcome.FAIL:
-            known = self._failing.get((line.group, line.c), set())
-            self._failing[line.group, line.c] = known | {(line.queue, line.b)}
+            known = self._failing.get((line.group, line.message), set())
+            self._failing[line.group, line.message] = known | {(line.queue, line.queue_offset)}
         elif line.action == "AppendMessage" and line.topic.startswith(HANDED_TO):
             for group in self.stored.wishes:
-                for queue, offset in self._failing.pop((group, line.c), ()):
+                for queue, offset in self._failing.pop((group, line.message), ()):
                     self._open.get((group, queue), {}).pop(offset, None)
-        elif line.action == "CommitOffset" and line.outcome == Outcome.STEP and line.a == NO_OFFSET:
+        elif line.action == "CommitOffset" and line.outcome == Outcome.STEP and line.before == NO_OFFSET:
             # Where a group begins that wants what comes from now on is what was stored first: two members may have
             # found two ends.
             before = self._open.get((line.group, line.queue), {})
             if before and not self._from_first(line.group, line.topic):
-                for offset in [offset for offset in before if offset < line.b]:
+                for offset in [offset for offset in before if offset < line.after]:
                     del before[offset]
         elif line.action in CRASHES:
             # The offset at which a group began at the end of a queue may be forgotten: it begins anew.
@@ -116,7 +121,7 @@ class Openness:
     def _begin(self, line: Line) -> None:
         if line.group not in self.stored.wishes:
             return  # a group of which no application has said how it consumes
-        begin = 0 if self._from_first(line.group, line.topic) else line.a
+        begin = 0 if self._from_first(line.group, line.topic) else line.start_offset
         before: dict[int, int] = {}
         for offset in range(begin, self.stored.ends.get(line.queue, 0)):
             self._add(before, line.group, line.queue, offset)
@@ -144,6 +149,7 @@ class Openness:
                 yield group, queue, next(iter(before))
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def no_skipped_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NoSkippedOffset: a member begins no later than at the first message that its group has not consumed, and its next
     pull begins no later than the last one ended."""
@@ -154,19 +160,22 @@ def no_skipped_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
         if line.outcome != Outcome.STEP:
             continue
         if line.action == "AcquireQueue":
-            reached[line.actor, line.queue] = line.a
+            reached[line.actor, line.queue] = line.start_offset
             first = openness.first(line.group, line.queue)
-            if first is not None and first < line.a:
-                sentence = f"{line.actor} begins at {line.a} of {_name(line.queue)}, {first} is not consumed"
+            if first is not None and first < line.start_offset:
+                sentence = f"{line.actor} begins at {line.start_offset} of {_name(line.queue)}, {first} is not consumed"
                 yield Finding("NoSkippedOffset", sentence, number)
         elif line.action == "PullMessages":
-            before = reached.get((line.actor, line.queue), line.a)
-            if line.a > before:
-                sentence = f"{line.actor} pulls {_name(line.queue)} from {line.a}, the last pull ended at {before}"
+            before = reached.get((line.actor, line.queue), line.from_offset)
+            if line.from_offset > before:
+                sentence = (
+                    f"{line.actor} pulls {_name(line.queue)} from {line.from_offset}, the last pull ended at {before}"
+                )
                 yield Finding("NoSkippedOffset", sentence, number)
-            reached[line.actor, line.queue] = line.b
+            reached[line.actor, line.queue] = line.next_offset
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def every_message_consumed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """EveryMessageConsumed: when all is settled, what a group wants was consumed or is a dead letter, and what a
     producer takes for stored is stored."""
@@ -175,10 +184,10 @@ def every_message_consumed(lines: Iterable[Line], promises: Promises) -> Iterato
     for last, line in enumerate(lines):
         openness.feed(line)
         if line.action == "Produce" and line.outcome == Outcome.INVOKE:
-            is_stored[line.c] = False
-        elif line.action == "AppendMessage" and line.c in is_stored:
-            is_stored[line.c] = True
-        elif line.action == "Produce" and line.outcome == Outcome.OK and not is_stored.pop(line.c, True):
+            is_stored[line.message] = False
+        elif line.action == "AppendMessage" and line.message in is_stored:
+            is_stored[line.message] = True
+        elif line.action == "Produce" and line.outcome == Outcome.OK and not is_stored.pop(line.message, True):
             yield Finding("EveryMessageConsumed", f"{line.actor} takes a message for stored that is not", last)
         elif line.action == "Settled":
             for group, queue, offset in openness.all_first():
@@ -188,18 +197,20 @@ def every_message_consumed(lines: Iterable[Line], promises: Promises) -> Iterato
         yield Finding("EveryMessageConsumed", f"{group} has never consumed {offset} of {_name(queue)}", last)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def orderly_in_order(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OrderlyInOrder: an orderly listener gets a message when all older ones of its queue are done."""
     openness = Openness()
     for number, line in enumerate(lines):
         if line.action == "Listen" and line.outcome == Outcome.INVOKE:
             wish, first = openness.stored.wishes.get(line.group), openness.first(line.group, line.queue)
-            if wish is not None and wish.orderly and first is not None and first < line.b:
-                sentence = f"{line.actor} gets {line.b} of {_name(line.queue)} before {first} is done"
+            if wish is not None and wish.orderly and first is not None and first < line.queue_offset:
+                sentence = f"{line.actor} gets {line.queue_offset} of {_name(line.queue)} before {first} is done"
                 yield Finding("OrderlyInOrder", sentence, number)
         openness.feed(line)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def leave_commits(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """LeaveCommits: when all members have left in good order, undisturbed, what they consumed is committed."""
     openness = Openness()
@@ -214,7 +225,7 @@ def leave_commits(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             parting = calm and line.action == "Parting"
             calm = line.action == "Settled"
         elif line.action == "CommitOffset":
-            committed[line.group, line.queue] = line.b
+            committed[line.group, line.queue] = line.after
         elif line.action == "AcquireQueue":
             acquired[line.group, line.queue] = None
     for group, queue in acquired if parting and promises.settled else ():
@@ -225,6 +236,7 @@ def leave_commits(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             yield Finding("LeaveCommits", f"{group} left {_name(queue)} at {told}, it had consumed it to {end}", last)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def committed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """CommittedInTime: when all is settled, what was consumed more than ten seconds ago is committed."""
     openness = Openness()
@@ -236,7 +248,7 @@ def committed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
         if line.action == "Listen" and line.outcome == Outcome.OK:
             done_ns[key] = line.at_ns
         elif line.action == "CommitOffset" and line.outcome == Outcome.STEP:
-            committed[key] = line.b
+            committed[key] = line.after
         elif line.action == "Settled":
             for (group, queue), at_ns in done_ns.items():
                 end, told = openness.end(group, queue), committed.get((group, queue), 0)

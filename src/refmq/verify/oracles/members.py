@@ -13,7 +13,8 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
 from refmq.verify.oracles.consumers import TRUST_MS
-from refmq.verify.oracles.groups import CRASHES, RETRY_PREFIX, Stored
+from refmq.verify.oracles.groups import CRASHES, RETRY_PREFIX, STORED, Stored
+from refmq.verify.oracles.partition import Partition, oracle
 
 DEAD_PREFIX: Final = "%DLQ%"
 TRUST_SLACK_NS: Final = 1_000_000_000
@@ -46,7 +47,7 @@ class Membership:
         elif line.action == "ReleaseQueue":
             self.held.get(line.actor, set()).discard(line.queue)
         elif line.action == "RouteRefresh":
-            self.routes.setdefault(line.actor, {})[line.topic] = line.a
+            self.routes.setdefault(line.actor, {})[line.topic] = line.queues
         elif line.action == "Leave":
             self._forget(f"{line.subject}@{line.actor}")
         elif line.action in CRASHES:
@@ -59,6 +60,7 @@ class Membership:
         self.routes.pop(member, None)
 
 
+@oracle(Partition.GROUP)
 def all_queues_owned(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AllQueuesOwned: when all is settled, every queue of a topic has exactly one owner in a group."""
     membership = Membership()
@@ -92,6 +94,7 @@ def _known_queues(membership: Membership, members: list[str]) -> dict[str, int]:
     return known
 
 
+@oracle(Partition.GROUP)
 def only_holders_act(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OnlyHoldersAct: a member pulls, hands out and commits only queues that it has; in order only while its loan is
     young enough to be trusted."""
@@ -99,8 +102,8 @@ def only_holders_act(lines: Iterable[Line], promises: Promises) -> Iterator[Find
     lent_ns: dict[tuple[str, Queue], int] = {}
     for number, line in enumerate(lines):
         if line.action == "Subscribe":
-            orderly[line.group] = bool(line.b)
-        if line.outcome == Outcome.STEP and line.action == "LockQueue" and line.a:
+            orderly[line.group] = bool(line.orderly)
+        if line.outcome == Outcome.STEP and line.action == "LockQueue" and line.granted:
             lent_ns[line.actor, line.queue] = line.at_ns
         is_start = line.action == "Listen" and line.outcome == Outcome.INVOKE
         is_step = line.outcome == Outcome.STEP and line.action in ("PullMessages", "ConsumeStart", "CommitSend")
@@ -126,6 +129,7 @@ class _Open:
     """Its process stood still meanwhile: it could not hear that its trust is over."""
 
 
+@oracle(Partition.GROUP)
 def one_listener_per_queue(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """OneListenerPerQueue: no two orderly listeners of a group have messages of one queue at once.
 
@@ -136,7 +140,7 @@ def one_listener_per_queue(lines: Iterable[Line], promises: Promises) -> Iterato
     working: Remembered[tuple[str, int], _Open] = Remembered()
     for number, line in enumerate(lines):
         if line.action == "Subscribe":
-            orderly[line.group] = bool(line.b)
+            orderly[line.group] = bool(line.orderly)
         elif line.outcome == Outcome.STEP and line.actor == line.node:
             if line.action == "ConsumerPause":
                 paused.add(line.node)
@@ -159,6 +163,7 @@ def one_listener_per_queue(lines: Iterable[Line], promises: Promises) -> Iterato
             working[line.actor, line.operation] = _Open(line.actor, line.node, line.queue)
 
 
+@oracle(Partition.GROUP, shared=STORED)
 def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """ListenedIsWanted: a listener gets messages that its group wants, each from the place where it is stored."""
     stored = Stored()
@@ -168,7 +173,7 @@ def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
         is_step = line.outcome == Outcome.STEP and line.action in ("ConsumeStart", "ConsumeFinish")
         if not is_start and not is_step:
             continue
-        offset, message = (line.b, line.c) if is_start else (line.a, line.b)
+        offset, message = line.queue_offset, line.message
         placed = stored.placed.get((line.queue, offset))
         if placed is not None and placed != message:
             sentence = f"{line.actor} takes {message:#x} for the message at {offset} of {line.queue}, {placed:#x}"
@@ -180,6 +185,7 @@ def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
             yield Finding("ListenedIsWanted", f"{line.actor} gets a message that it does not want", number)
 
 
+@oracle(Partition.GROUP, shared=("AppendMessage",))
 def dead_after_retries(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """DeadAfterRetries: a dead letter has failed once more than there are retries, and an attempt has the number of the
     failures before it, or a smaller one. Brokers hand out no attempt beyond the last retry; a consumer whose message
@@ -189,24 +195,24 @@ def dead_after_retries(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
     seen: Remembered[tuple[str, Queue, int], None] = Remembered()
     for number, line in enumerate(lines):
         if line.action == "Subscribe":
-            retries_max[line.group] = line.c
+            retries_max[line.group] = line.retries_max
         elif line.action == "Listen":
-            times = failed.get((line.group, line.c), 0)
+            times = failed.get((line.group, line.message), 0)
             if line.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
-                failed[line.group, line.c] = times + 1
+                failed[line.group, line.message] = times + 1
                 continue
             if line.outcome != Outcome.INVOKE:
                 continue
-            place = (line.group, line.queue, line.b)
-            if place not in seen and line.a > retries_max.get(line.group, line.a):
+            place = (line.group, line.queue, line.queue_offset)
+            if place not in seen and line.reconsume_times > retries_max.get(line.group, line.reconsume_times):
                 yield Finding("DeadAfterRetries", f"{line.actor} gets a message that should be dead", number)
             seen[place] = None
-            if line.a > times:
-                sentence = f"{line.actor} is told of {line.a} attempts before this one, {times} failed"
+            if line.reconsume_times > times:
+                sentence = f"{line.actor} is told of {line.reconsume_times} attempts before this one, {times} failed"
                 yield Finding("DeadAfterRetries", sentence, number)
         elif line.action == "AppendMessage" and line.topic.startswith(DEAD_PREFIX):
             group = line.topic.removeprefix(DEAD_PREFIX)
-            times = failed.get((group, line.c), 0)
+            times = failed.get((group, line.message), 0)
             if group in retries_max and times <= retries_max[group]:
                 sentence = f"a message is a dead letter of {group} after {times} failures"
                 yield Finding("DeadAfterRetries", sentence, number)
@@ -225,6 +231,7 @@ class _Sent:
     heard_ns: int = 0
 
 
+@oracle(Partition.WHOLE)
 def consumed_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """ConsumedWhenCalm: in a group that nothing disturbs a message is consumed at once, and once."""
     stored, calm = Stored(), False
@@ -240,12 +247,12 @@ def consumed_when_calm(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
             sent.clear()
             calm = line.action == "Settled"
         elif line.action == "Produce" and line.outcome == Outcome.INVOKE and calm:
-            wanted = all(stored.wants(group, line.c) for group in stored.wishes)
+            wanted = all(stored.wants(group, line.message) for group in stored.wishes)
             if stored.wishes and wanted:
                 busy = bool(working) or line.at_ns - failed_ns < BUSY_NS
-                sent[line.c] = _Sent(number, line.at_ns, busy)
+                sent[line.message] = _Sent(number, line.at_ns, busy)
         elif line.action == "Listen":
-            known = sent.get(line.c)
+            known = sent.get(line.message)
             if line.outcome == Outcome.INVOKE:
                 working[line.actor, line.operation] = line.at_ns
             else:

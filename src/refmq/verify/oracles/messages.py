@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND, REMEMBERED_MAX, Finding, Line, Polls, Power, Promises, Queue, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 LAG_NS = 5_000_000_000
 """A queue may lag behind the log for a moment after an acknowledgement; later it must show the message."""
@@ -21,6 +22,7 @@ SENDS = ("Send", "SendBatch")
 """Operations whose answer names the place of the message in its queue."""
 
 
+@oracle(Partition.QUEUE, shared=("FlushLog",))
 def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AckedSurvives: an acknowledged message is found by every read that passes its place.
 
@@ -40,15 +42,17 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
             for key in [k for k in holes if k[0][1] == broker]:
                 del holes[key]
             ends = {queue: end for queue, end in ends.items() if queue[1] != broker}
-        elif line.action in SENDS and line.outcome == Outcome.OK and line.d == 0 and not power.is_gone(line):
-            acked[line.queue, line.b] = (line.c, line.a, line.at_ns)
-            if (reader := holes.get((line.queue, line.b))) is not None:
-                yield Finding("AckedSurvives", f"{_at(line.queue, line.b)} was passed by {reader} without it", number)
-        elif line.action == "Pull" and line.outcome == Outcome.FAIL and line.d == TOPIC_NOT_EXIST:
+        elif line.action in SENDS and line.outcome == Outcome.OK and line.status == 0 and not power.is_gone(line):
+            acked[line.queue, line.queue_offset] = (line.message, line.physical_offset, line.at_ns)
+            if (reader := holes.get((line.queue, line.queue_offset))) is not None:
+                yield Finding(
+                    "AckedSurvives", f"{_at(line.queue, line.queue_offset)} was passed by {reader} without it", number
+                )
+        elif line.action == "Pull" and line.outcome == Outcome.FAIL and line.status == TOPIC_NOT_EXIST:
             ends[line.queue] = (number, line.at_ns, 0)
         elif (poll := polls.feed(line)) is not None:
             ends[poll.queue] = (number, line.at_ns, poll.max_offset)
-            brought = {message.b: message.c for message in poll.messages}
+            brought = {message.queue_offset for message in poll.messages if message.queue == poll.queue}
             passed = range(poll.from_offset, poll.next_offset) if poll.status == FOUND else range(0)
             for offset in passed:
                 if offset in brought:
@@ -62,35 +66,40 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
             yield Finding("AckedSurvives", f"{_at(queue, offset)} is gone, the queue ends at {end}", last_line)
 
 
+@oracle(Partition.MESSAGE)
 def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NoInvention: what reaches a consumer was sent before, to the same queue of the same topic."""
     sent: Remembered[int, Queue] = Remembered()
     for number, line in enumerate(lines):
         if line.action in (*SENDS, "SendHalf", "SendDelayed") and line.outcome == Outcome.INVOKE:
-            sent[line.c] = line.queue
+            sent[line.message] = line.queue
         elif line.outcome == Outcome.CONSUMED:
-            queue = sent.get(line.c)
+            queue = sent.get(line.message)
             if queue is None:
-                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was never sent, not like this", number)
+                yield Finding(
+                    "NoInvention", f"{_at(line.queue, line.queue_offset)} was never sent, not like this", number
+                )
             elif queue != line.queue and not line.topic.startswith(SYSTEM_PREFIXES):
-                yield Finding("NoInvention", f"{_at(line.queue, line.b)} was sent to {queue}", number)
+                yield Finding("NoInvention", f"{_at(line.queue, line.queue_offset)} was sent to {queue}", number)
 
 
+@oracle(Partition.MESSAGE)
 def aborted_read(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """AbortedRead: a message whose send certainly failed is never consumed."""
     failed: Remembered[int, str] = Remembered()
     consumed: Remembered[int, str] = Remembered()
     for number, line in enumerate(lines):
         if line.action in (*SENDS, "SendHalf", "SendDelayed", "Produce") and line.outcome == Outcome.FAIL:
-            failed[line.c] = line.actor
-            if line.c in consumed:
-                yield Finding("AbortedRead", f"{consumed[line.c]} was refused after it was consumed", number)
+            failed[line.message] = line.actor
+            if line.message in consumed:
+                yield Finding("AbortedRead", f"{consumed[line.message]} was refused after it was consumed", number)
         elif line.outcome == Outcome.CONSUMED or (line.action == "Listen" and line.outcome == Outcome.INVOKE):
-            consumed[line.c] = _at(line.queue, line.b)
-            if line.c in failed:
-                yield Finding("AbortedRead", f"{consumed[line.c]} was refused to {failed[line.c]}", number)
+            consumed[line.message] = _at(line.queue, line.queue_offset)
+            if line.message in failed:
+                yield Finding("AbortedRead", f"{consumed[line.message]} was refused to {failed[line.message]}", number)
 
 
+@oracle(Partition.QUEUE, shared=("FlushLog",))
 def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """InconsistentOffset: a place in a queue holds one message forever, whoever names it.
 
@@ -104,21 +113,24 @@ def inconsistent_offset(lines: Iterable[Line], promises: Promises) -> Iterator[F
             broker, from_physical = forgiven
             for key in [k for k, v in places.items() if k[0][1] == broker and v[1] >= from_physical]:
                 del places[key]
-        is_told = line.action in SENDS and line.outcome == Outcome.OK and not (promises.flush_sync and line.d)
+        is_told = line.action in SENDS and line.outcome == Outcome.OK and not (promises.flush_sync and line.status)
         is_place = line.outcome == Outcome.CONSUMED or is_told
         if not is_place or power.is_gone(line):
             continue
-        known = places.get((line.queue, line.b))
+        known = places.get((line.queue, line.queue_offset))
         if known is None:
-            places[line.queue, line.b] = (line.c, line.a)
-        elif known[0] != line.c:
-            sentence = f"{_at(line.queue, line.b)} is message {line.c:#x} for {line.actor} and was {known[0]:#x} before"
+            places[line.queue, line.queue_offset] = (line.message, line.physical_offset)
+        elif known[0] != line.message:
+            place = _at(line.queue, line.queue_offset)
+            sentence = f"{place} is message {line.message:#x} for {line.actor} and was {known[0]:#x} before"
             yield Finding("InconsistentOffset", sentence, number)
-        elif known[1] != line.a and -1 not in (known[1], line.a):
-            sentence = f"{_at(line.queue, line.b)} is at {line.a} in the log for {line.actor} and was at {known[1]}"
+        elif known[1] != line.physical_offset and -1 not in (known[1], line.physical_offset):
+            place, at = _at(line.queue, line.queue_offset), line.physical_offset
+            sentence = f"{place} is at {at} in the log for {line.actor} and was at {known[1]}"
             yield Finding("InconsistentOffset", sentence, number)
 
 
+@oracle(Partition.NODE)
 def queue_matches_log(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """QueueMatchesLog: dispatch follows the log, record by record, and a queue grows without holes."""
     appended: Remembered[tuple[str, int], Line] = Remembered()
@@ -136,25 +148,37 @@ def queue_matches_log(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             log_end.pop(line.node, None)
             first.pop(line.node, None)
         elif line.action == "AppendMessage":
-            if line.a < log_end.get(line.node, 0):
-                sentence = f"a record is appended at {line.a}, the log of {line.node} ends at {log_end[line.node]}"
+            if line.physical_offset < log_end.get(line.node, 0):
+                ends = f"the log of {line.node} ends at {log_end[line.node]}"
+                sentence = f"a record is appended at {line.physical_offset}, {ends}"
                 yield Finding("QueueMatchesLog", sentence, number)
-            first.setdefault(line.node, line.a)
-            log_end[line.node] = line.a + line.d
-            appended[line.node, line.a] = line
+            first.setdefault(line.node, line.physical_offset)
+            log_end[line.node] = line.physical_offset + line.size_bytes
+            appended[line.node, line.physical_offset] = line
         elif line.action == "DispatchMessage":
-            record = appended.pop((line.node, line.a), None)
-            if record is not None and (record.queue, record.b, record.d) != (line.queue, line.b, line.d):
-                sentence = f"{_at(line.queue, line.b)} names the record of {_at(record.queue, record.b)}"
+            record = appended.pop((line.node, line.physical_offset), None)
+            if record is not None and (record.queue, record.queue_offset, record.size_bytes) != (
+                line.queue,
+                line.queue_offset,
+                line.size_bytes,
+            ):
+                sentence = (
+                    f"{_at(line.queue, line.queue_offset)} names the record of {_at(record.queue, record.queue_offset)}"
+                )
                 yield Finding("QueueMatchesLog", sentence, number)
-            elif record is None and line.a >= first.get(line.node, line.a + 1) and len(appended) < REMEMBERED_MAX:
-                sentence = f"{_at(line.queue, line.b)} names {line.a}, where no record waits to be dispatched"
+            elif (
+                record is None
+                and line.physical_offset >= first.get(line.node, line.physical_offset + 1)
+                and len(appended) < REMEMBERED_MAX
+            ):
+                place = _at(line.queue, line.queue_offset)
+                sentence = f"{place} names {line.physical_offset}, where no record waits to be dispatched"
                 yield Finding("QueueMatchesLog", sentence, number)
-            expected = next_offset.get(line.queue, line.b)
-            if line.b != expected:
-                sentence = f"{_at(line.queue, line.b)} was dispatched where offset {expected} was next"
+            expected = next_offset.get(line.queue, line.queue_offset)
+            if line.queue_offset != expected:
+                sentence = f"{_at(line.queue, line.queue_offset)} was dispatched where offset {expected} was next"
                 yield Finding("QueueMatchesLog", sentence, number)
-            next_offset[line.queue] = line.b + 1
+            next_offset[line.queue] = line.queue_offset + 1
 
 
 def _at(queue: Queue, offset: int) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Remembered
 from refmq.verify.oracles.calm import NAMESERVER, START_NS, Quiet
+from refmq.verify.oracles.partition import Partition, oracle
 
 SECOND_NS: Final = 1_000_000_000
 
@@ -25,6 +26,7 @@ TRUST_NS: Final = 110 * SECOND_NS
 """How long a sign of life certainly counts."""
 
 
+@oracle(Partition.NODE)
 def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """RouteKnown: a nameserver knows every broker that has the topic, and none that is gone.
 
@@ -35,16 +37,20 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     down: dict[str, tuple[int, bool]] = {}  # since when, and whether without power
     calm_from: dict[str, tuple[int, int]] = {}  # line, and the time from which on the broker is in every route
     forgotten = (-1, 0)  # the same for all brokers: the nameserver was restarted
+    restarted_ns = 0
+    begun: Remembered[tuple[str, int], tuple[int, int]] = Remembered()  # line and time of a sending's beginning
     set_clocks: set[str] = set()
     failing: set[str] = set()
+    lost: set[str] = set()  # without power, and not back since: nameservers may still believe in its connection
     for number, line in enumerate(lines):
         topic, broker, _ = line.queue
         if line.outcome == Outcome.STEP:
             match line.action:
                 case "ProcessCrash" if line.node.startswith(NAMESERVER):
-                    forgotten = (number, line.at_ns + REGISTER_NS)
+                    forgotten, restarted_ns = (number, line.at_ns + REGISTER_NS), line.at_ns
                 case "ProcessCrash" | "PowerLoss" | "StopStore":
-                    down[line.node] = (line.at_ns, line.action == "PowerLoss")
+                    lost |= {line.node} if line.action == "PowerLoss" else set()
+                    down[line.node] = (line.at_ns, line.node in lost)
                     if line.action == "PowerLoss" and not promises.flush_sync:
                         has_topic = {known: sent for known, sent in has_topic.items() if known[1] != line.node}
                 case "RestartBroker" | "StopBroker":  # it unregisters before it is down
@@ -53,6 +59,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                     down.pop(line.node, None)
                     calm_from[line.node] = (number, line.at_ns + REGISTER_NS)
                 case "FinishRecovery":
+                    lost.discard(line.node)
                     calm_from[line.node] = (number, line.at_ns + START_NS + ROUTE_NS)
                 case "JumpClock":
                     set_clocks.add(line.node)
@@ -61,17 +68,21 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 case "Settled":
                     failing.clear()
                     forgotten = (number, max(line.at_ns, forgotten[1]))
-        elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.d == 0:
-            has_topic.setdefault((topic, broker), (number, line.at_ns))
+        elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.INVOKE:
+            begun[line.actor, line.operation] = (number, line.at_ns)
+        elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.status == 0:
+            # The nameserver was told when the broker made the topic, which is before it answers.
+            has_topic.setdefault((topic, broker), begun.get((line.actor, line.operation), (number, line.at_ns)))
         elif line.action == "QueryRoute" and line.outcome == Outcome.OK and broker not in set_clocks | failing:
             if broker in down:
                 since_ns, power = down[broker]
-                if line.a and line.at_ns - since_ns > (EXPIRY_NS if power else ROUTE_NS):
+                if line.queues and line.at_ns - since_ns > (EXPIRY_NS if power else ROUTE_NS):
                     yield Finding("RouteKnown", f"the route of {topic} has {broker}, which is gone", number)
-            elif not line.a and (topic, broker) in has_topic:
+            elif not line.queues and (topic, broker) in has_topic:
                 since, at_ns = has_topic[topic, broker]
                 disturbed = max(calm_from.get(broker, (-1, 0)), forgotten)
-                is_told = since > disturbed[0] and line.at_ns - at_ns > ROUTE_NS
+                was_up = at_ns - restarted_ns > ROUTE_NS
+                is_told = since > disturbed[0] and was_up and line.at_ns - at_ns > ROUTE_NS
                 if is_told or (line.at_ns > disturbed[1] and line.at_ns - at_ns > ROUTE_NS):
                     yield Finding("RouteKnown", f"the route of {topic} does not have {broker}", number)
 
@@ -82,10 +93,12 @@ class _Member:
 
     asked: int = -1
     """The line of its last heartbeat's beginning."""
-    pending: int = 0
-    """Heartbeats that are under way."""
+    pending: dict[int, int] = field(default_factory=dict)
+    """Heartbeats that are under way: operation -> the line where it began."""
     sure: int = -1
     """The line of its last heartbeat's success."""
+    sure_asked: int = -1
+    """The line where that heartbeat began."""
     sure_ns: int = 0
     left: int = -1
     """The line where it last began to leave."""
@@ -113,11 +126,12 @@ class _Group:
                 self._ended(number, line)
         elif line.action == "Heartbeat":
             member = self.of(broker, line.actor)
-            member.pending += 1 if line.outcome == Outcome.INVOKE else -1
             if line.outcome == Outcome.INVOKE:
-                member.asked = number
-            elif line.outcome == Outcome.OK:
-                member.sure, member.sure_ns = number, line.at_ns
+                member.asked = member.pending[line.operation] = number
+                return
+            asked = member.pending.pop(line.operation, -1)
+            if line.outcome == Outcome.OK:
+                member.sure, member.sure_ns, member.sure_asked = number, line.at_ns, asked
         elif line.action == "Leave":
             member = self.of(broker, line.actor)
             if line.outcome == Outcome.INVOKE:
@@ -129,12 +143,13 @@ class _Group:
         """A client's end, or a broker's: members live in memory."""
         for (broker, name), member in self.members.items():
             if broker == line.node or node_of(name) == line.node:
-                member.gone, member.gone_ns, member.pending = number, line.at_ns, 0
+                member.gone, member.gone_ns = number, line.at_ns
+                member.pending.clear()
 
     def is_sure(self, member: _Member, last_fault: int, at_ns: int) -> bool:
         """Whether a client certainly is a member: a heartbeat succeeded, and nothing has happened since."""
         last = max(member.left, member.gone, last_fault)
-        return member.sure > last and member.asked > member.left and at_ns - member.sure_ns < TRUST_NS
+        return member.sure > last and member.sure_asked > member.left and at_ns - member.sure_ns < TRUST_NS
 
     def is_no(self, member: _Member, last_fault: int, at_ns: int) -> bool:
         """Whether a client certainly is not a member: never was, left, ended, or has been silent too long."""
@@ -147,6 +162,7 @@ class _Group:
         return member.sure >= member.asked and at_ns - member.sure_ns > EXPIRY_NS
 
 
+@oracle(Partition.NODE)
 def members_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """MembersKnown: when all is quiet a broker lists exactly the members of a group."""
     group, quiet = _Group(), Quiet()
@@ -165,9 +181,9 @@ def members_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             overlaps = max(member.asked, member.left, last_fault) > begun
             if overlaps or quiet.is_broken(broker, node_of(who)) or not quiet.expects(line):
                 continue
-            if not line.a and member.sure < begun and group.is_sure(member, last_fault, line.at_ns):
+            if not line.found and member.sure < begun and group.is_sure(member, last_fault, line.at_ns):
                 yield Finding("MembersKnown", f"{broker} does not list {who}, which is a member", number)
-            elif line.a and group.is_no(member, last_fault, line.at_ns):
+            elif line.found and group.is_no(member, last_fault, line.at_ns):
                 yield Finding("MembersKnown", f"{broker} lists {who}, which is not a member", number)
 
 
@@ -176,15 +192,16 @@ def node_of(member: str) -> str:
     return member.partition("@")[2].rpartition(".")[0]
 
 
+@oracle(Partition.NODE)
 def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """MembersTold: when a client joins or leaves a group, its other members are notified immediately."""
     group, quiet = _Group(), Quiet()
-    owed: dict[tuple[str, str], tuple[int, int]] = {}  # broker and member -> line and time of the change
+    owed: dict[tuple[str, str], tuple[int, int, str]] = {}  # broker and member -> line, time and cause of the change
     for number, line in enumerate(lines):
         quiet.feed(number, line)
         broker = line.queue[1]
-        for key, (since, at_ns) in list(owed.items()):
-            if quiet.last_fault(key[0], node_of(key[1])) > since:
+        for key, (since, at_ns, cause) in list(owed.items()):
+            if quiet.last_fault(key[0], node_of(key[1]), node_of(cause)) > since:
                 del owed[key]
             elif line.at_ns - at_ns > ROUTE_NS:
                 del owed[key]
@@ -198,10 +215,10 @@ def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
                 same = where == broker and name != line.actor and name.partition("@")[0] == line.group
                 struck = quiet.last_fault(broker, node_of(name))
                 if same and not quiet.is_broken(node_of(name)) and group.is_sure(other, struck, line.at_ns):
-                    owed[where, name] = (number, line.at_ns)
+                    owed[where, name] = (number, line.at_ns, line.actor)
         elif line.action in ("Notified", "Leave", "Heartbeat"):
             if line.action != "Heartbeat":
                 owed.pop((broker, line.actor), None)
             if line.action == "Heartbeat" and line.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
-                owed.clear()
+                owed = {key: change for key, change in owed.items() if key[0] != broker}
         group.feed(number, line)

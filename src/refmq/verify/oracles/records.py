@@ -11,13 +11,13 @@ from typing import Final
 from refmq.model.vocabulary import fields_of
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Remembered
+from refmq.verify.oracles.partition import Partition, oracle
 
 NOT_KNOWN_YET: Final[dict[str, dict[str, int]]] = {
     "Send": {"a": -1, "b": -1},
     "SendBatch": {"a": -1, "b": -1},
-    "SendHalf": {"a": -1, "b": -1},
-    "Pull": {"b": -1, "c": -1},
-    "PullFiltered": {"b": -1},
+    "SendHalf": {"b": -1},
+    "Pull": {"c": -1},
     "QueryOffset": {"a": -1, "d": 0},
     "QueryKey": {"a": -1, "b": 0},
     "QueryBounds": {"a": -1, "b": -1},
@@ -26,6 +26,8 @@ NOT_KNOWN_YET: Final[dict[str, dict[str, int]]] = {
     "LockQueue": {"a": 0, "b": 0},
     "UnlockQueue": {"a": 0, "b": 0},
     "CommitOffset": {"d": 0},
+    "Configure": {"b": 0, "d": 0},
+    "Ask": {"d": 0},
     "EndTransaction": {"d": 0},
 }
 """What an `invoke` holds where only the answer knows."""
@@ -42,6 +44,8 @@ REPEATED: Final[dict[str, str]] = {
     "Pull": "a",
     "PullFiltered": "ac",
     "CommitOffset": "ab",
+    "Configure": "a",
+    "Ask": "a",
     "QueryKey": "c",
     "EndTransaction": "abc",
 }
@@ -59,6 +63,7 @@ NO_QUEUE: Final = frozenset(
 """Operations and steps that are about no single queue."""
 
 
+@oracle(Partition.WHOLE)
 def well_formed(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """WellFormed: an event holds what the vocabulary says and nothing else, an outcome belongs to one `invoke`, and of
     every node each event is there, in its order.
@@ -103,12 +108,13 @@ def _mistakes(line: Line) -> Iterator[str]:
             if getattr(line, letter) != value:
                 yield f"{letter} is {getattr(line, letter)} without an answer"
     if line.outcome == Outcome.OK:
-        if line.action in ("CommitOffset", "QueryOffset") and line.d:
-            yield f"a success with status {line.d}"
-        if line.action in ("LockQueue", "ViewRefresh") and line.a not in (0, 1):
-            yield f"{line.a} is neither yes nor no"
-        if line.action in ("LockQueue", "UnlockQueue") and line.b != line.at_ns // 1_000_000:
-            yield f"it is recorded at another time than {line.b}"
+        if line.action in ("CommitOffset", "QueryOffset") and line.status:
+            yield f"a success with status {line.status}"
+        is_yes = line.granted if line.action == "LockQueue" else line.found if line.action == "ViewRefresh" else 0
+        if is_yes not in (0, 1):
+            yield f"{is_yes} is neither yes nor no"
+        if line.action in ("LockQueue", "UnlockQueue") and line.at_ms != line.at_ns // 1_000_000:
+            yield f"it is recorded at another time than {line.at_ms}"
     if line.topic.startswith("RMQ_SYS_TRANS_") and line.queue_id != 0:
         yield f"there is no queue {line.queue_id}"
     if line.queue_id != -1 and (not line.subject or line.action in NO_QUEUE):
@@ -156,7 +162,9 @@ class _Pairs:
 
     @staticmethod
     def _key(line: Line) -> tuple[object, ...]:
-        more: object = line.c if line.action == "SendBatch" else None
+        more: object = line.message if line.action == "SendBatch" else None
+        if line.action in ("LockQueue", "UnlockQueue"):  # one request may ask for several
+            more = line.queue
         if line.action in ("QueryRoute", "ViewRefresh"):
             more = line.subject
         return line.actor, line.operation, line.action, more
