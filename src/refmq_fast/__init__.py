@@ -29,6 +29,7 @@ else:
             crc32,
             crc32_is_accelerated,
             crc32_portable,
+            digest_rows,
             scan_records,
         )
     except ModuleNotFoundError:
@@ -57,6 +58,7 @@ __all__ = [
     "crc32",
     "crc32_is_accelerated",
     "crc32_portable",
+    "digest_rows",
     "scan_records",
 ]
 

@@ -15,6 +15,7 @@
 #endif
 
 int rmq_bind_crc32(PyObject *module);
+int rmq_bind_digest(PyObject *module);
 int rmq_bind_job(PyObject *module);
 int rmq_bind_record(PyObject *module);
 int rmq_bind_store(PyObject *module);
