@@ -55,8 +55,7 @@ class Check:
     proof: str
     """How it is proved clean, in words for the book."""
     trigger: Trigger = ()
-    """Events of which its oracle is told whatever the screens say; without any it is proved by their absence, unless
-    there is a screen."""
+    """Events that no screen judges: its oracle looks at their keys."""
     screened: bool = False
     """Whether the screens and digests name suspects of it, beside those of `trigger`."""
     shared: Collection[str] = ()

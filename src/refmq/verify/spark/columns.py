@@ -144,7 +144,8 @@ class Chunk:
     @cached_property
     def group(self) -> U64:
         is_member_step = (self.outcome == Outcome.STEP) & np.isin(self.action, codes(MEMBERSHIP))
-        return np.where(is_member_step, self.names.text[self.rows["subject"]], self.names.group[self.rows["actor"]])
+        subjects, actors = self.names.text[self.rows["subject"]], self.names.group[self.rows["actor"]]
+        return np.asarray(np.where(is_member_step, subjects, actors), np.uint64)
 
     @cached_property
     def actor(self) -> U64:

@@ -1,15 +1,15 @@
-"""Asking an oracle about its suspects: the events of a few keys, from all streams, in their order.
+"""Asking oracles about their suspects: the events of a few keys, from all streams, in their order.
 
-A task of Spark reads the streams itself and picks the events that its oracle reads of its keys. Nothing is shuffled and
-nothing goes through the JVM but what was found. Reading costs far less than judging, and the keys of a task are its part
-of all keys, so tasks share the judging and repeat the reading.
+A task of Spark reads the streams itself and picks the events that its oracles read of their keys. Nothing is shuffled
+and nothing goes through the JVM but what was found. Reading costs far less than judging: tasks share the judging and
+repeat the reading.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -21,13 +21,13 @@ from refmq.verify.oracles import ORACLES, Line, Promises
 from refmq.verify.recordings import Stream
 from refmq.verify.spark.checks import CHECKS, Check
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
-from refmq.verify.spark.columns import ACTION_CODE, U64, Chunk, Mask, StreamReader, codes
+from refmq.verify.spark.columns import U64, Chunk, Mask, StreamReader, codes
 from refmq.verify.spark.scan import REST, SUBSETS
 from refmq.verify.spark.suspects import EVERYTHING, part_keys
 from refmq.verify.verdicts import Found, Shown
 
-CACHED_LINES_MAX: Final = 400_000
-"""Lines that are kept for a second look; beyond, the streams are read again."""
+KEPT_LINES_MAX: Final = 300_000
+"""Lines of one job that are kept, some 100 MB; with more the streams are read again, as often as is needed."""
 
 Chunks = Callable[[Stream], Iterator[Chunk]]
 """Reads a stream."""
@@ -39,11 +39,11 @@ class Job:
 
     invariant: str
     """May end with `REST`."""
-    keys: tuple[int, ...] | None = None
-    """None: those of the events that trigger the promise; `(EVERYTHING,)`: all."""
+    keys: tuple[int, ...]
+    """`EVERYTHING` among them: all."""
     bucket: int = 0
     buckets: int = 1
-    """Keys are shared among so many tasks."""
+    """Keys are shared among so many jobs."""
 
     @property
     def promise(self) -> str:
@@ -53,61 +53,79 @@ class Job:
     def check(self) -> Check:
         return CHECKS[self.promise]
 
+    @property
+    def is_rest(self) -> bool:
+        return self.invariant.endswith(REST)
+
 
 def read_plainly(stream: Stream) -> Iterator[Chunk]:
     return StreamReader(stream).chunks()
 
 
 def examine(
-    job: Job, streams: Sequence[Stream], promises: Promises, chunks: Chunks = read_plainly
-) -> tuple[str, Found]:
-    """What the oracle of a job finds."""
-    selection = Selection(job, keys_of_job(job, streams, chunks))
-    lines = Lines(selection, streams, chunks)
-    count, kept = counted(ORACLES[job.promise](lines, promises))
-    return job.promise, Found(count, shown_with(lines, kept))
+    jobs: Sequence[Job], streams: Sequence[Stream], promises: Promises, chunks: Chunks = read_plainly
+) -> Iterator[tuple[str, Found]]:
+    """What the oracles of some jobs find. The streams are read once for all jobs whose lines can be kept."""
+    selections = [Selection(job) for job in jobs]
+    kept = gathered(selections, streams, chunks)
+    for selection, placed in zip(selections, kept, strict=True):
+        lines: Iterable[Line]
+        if placed is not None:
+            lines = [line for _, line in heapq.merge(*placed, key=_order)]
+        else:
+            lines = Replayed(selection, streams, chunks)
+        count, findings = counted(ORACLES[selection.job.promise](lines, promises))
+        yield selection.job.promise, Found(count, shown_with(lines, findings))
 
 
-def keys_of_job(job: Job, streams: Sequence[Stream], chunks: Chunks) -> U64 | None:
-    """The keys that a job is about, without those of other buckets; None: all in its bucket."""
-    if job.keys is not None and EVERYTHING in job.keys:
-        return None
-    found = [np.array(job.keys or (), np.uint64)]
-    if job.keys is None:
-        for stream in streams:
-            for chunk in chunks(stream):
-                found.append(np.unique(part_keys(chunk.only(triggering(chunk, job.check)), job.check.part)))
-    keys = np.unique(np.concatenate(found))
-    return np.asarray(keys[in_bucket(keys, job)], np.uint64)
+Placed = tuple[int, Line]
 
 
-def triggering(chunk: Chunk, check: Check) -> Mask:
-    """Which events trigger a promise."""
-    chosen = np.zeros(len(chunk), np.bool_)
-    for action, outcome in check.trigger:
-        is_action = chunk.action == ACTION_CODE[action]
-        chosen |= is_action if outcome is None else is_action & (chunk.outcome == outcome)
-    return chosen
+def _order(placed: Placed) -> int:
+    return placed[0]
 
 
-def in_bucket(keys: U64, job: Job) -> Mask:
-    return np.asarray((keys >> np.uint64(1)) % np.uint64(job.buckets) == job.bucket, np.bool_)
+def gathered(
+    selections: Sequence[Selection], streams: Sequence[Stream], chunks: Chunks
+) -> list[list[list[Placed]] | None]:
+    """The lines of each selection, stream by stream; None where there are too many to be kept."""
+    kept: list[list[list[Placed]] | None] = [[] for _ in selections]
+    counts = [0] * len(selections)
+    for stream in streams:
+        for lists in kept:
+            if lists is not None:
+                lists.append([])
+        for chunk in chunks(stream):
+            for number, selection in enumerate(selections):
+                lists = kept[number]
+                if lists is None:
+                    continue
+                chosen = selection.of(chunk)
+                counts[number] += len(chosen)
+                if counts[number] > KEPT_LINES_MAX:
+                    kept[number] = None
+                elif len(chosen):
+                    lists[-1].extend(chosen.lines(counted=selection.is_counted))
+    return kept
 
 
 class Selection:
     """Which events an oracle is shown."""
 
-    def __init__(self, job: Job, keys: U64 | None) -> None:
+    def __init__(self, job: Job) -> None:
         self.job = job
-        self.keys = keys
-        self.is_rest = job.invariant.endswith(REST)
+        self.is_counted = job.invariant != f"WellFormed{REST}"
+        """Whether the events still have numbers one after another."""
+        self._keys = None if EVERYTHING in job.keys else np.array(sorted(job.keys), np.uint64)
         reads = SUBSETS.get(job.invariant, job.check.reads)
         self._reads = codes(tuple(reads)) if reads else None
         self._shared = codes(tuple(job.check.shared))
 
     def of(self, chunk: Chunk) -> Chunk:
         keys = part_keys(chunk, self.job.check.part)
-        chosen = np.isin(keys, self.keys) if self.keys is not None else in_bucket(keys, self.job)
+        chosen = in_bucket(keys, self.job)
+        if self._keys is not None:
+            chosen &= np.isin(keys, self._keys)
         if self.job.invariant == f"WellFormed{REST}":
             chosen &= (chunk.outcome != Outcome.STEP) & ~np.isin(chunk.action, codes(CLIENT_BULK))
         elif self._reads is not None:
@@ -117,40 +135,25 @@ class Selection:
         return chunk.only(chosen | chunk.is_world)
 
 
-class Lines(Sequence[Line]):
-    """The chosen lines of all streams in one order, as often as somebody asks. Few are kept, many are read again."""
+def in_bucket(keys: U64, job: Job) -> Mask:
+    return np.asarray((keys >> np.uint64(1)) % np.uint64(job.buckets) == job.bucket, np.bool_)
+
+
+class Replayed(Iterable[Line]):
+    """The chosen lines of all streams in one order, read again as often as somebody asks."""
 
     def __init__(self, selection: Selection, streams: Sequence[Stream], chunks: Chunks) -> None:
         self._selection = selection
         self._streams = streams
         self._chunks = chunks
-        self._cached: list[Line] | None = None
 
     def __iter__(self) -> Iterator[Line]:
-        if self._cached is not None:
-            yield from self._cached
-            return
-        cached: list[Line] = []
-        for _, line in heapq.merge(*map(self._of_stream, self._streams), key=lambda placed: placed[0]):
-            if len(cached) <= CACHED_LINES_MAX:
-                cached.append(line)
+        for _, line in heapq.merge(*map(self._of_stream, self._streams), key=_order):
             yield line
-        if len(cached) <= CACHED_LINES_MAX:
-            self._cached = cached
 
-    def _of_stream(self, stream: Stream) -> Iterator[tuple[int, Line]]:
+    def _of_stream(self, stream: Stream) -> Iterator[Placed]:
         for chunk in self._chunks(stream):
-            chosen = self._selection.of(chunk)
-            if len(chosen):
-                # What is left of a stream has no numbers one after another.
-                yield from chosen.lines(counted=not self._selection.is_rest)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __getitem__(self, number: object) -> Line:  # type: ignore[override]  # nobody cuts a trace in slices
-        assert isinstance(number, int)
-        return next(line for at, line in enumerate(self) if at == number)
+            yield from self._selection.of(chunk).lines(counted=self._selection.is_counted)
 
 
 def found_to_text(invariant: str, found: Found) -> str:

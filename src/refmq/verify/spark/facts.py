@@ -2,20 +2,20 @@
 
 A fact is a row of one shape, whatever it says; `kind` tells what the columns hold:
 
-| kind       | node   | name    | k1    | k2     | k3     | k4      | n      | s1 to s4                 | t0, t1 | text   |
-|------------|--------|---------|-------|--------|--------|---------|--------|--------------------------|--------|--------|
-| `count`    | who    | action  |       |        |        | outcome | events |                          | ends   |        |
-| `cell`     |        |         | queue | group  | range  | role    | count  | sum_b, _bc, _ab, _bd     | ends   |        |
-| `queue`    | broker |         | queue | broker |        |         |        |                          |        | name   |
-| `group`    |        |         | group |        |        |         |        |                          |        | name   |
-| `suspect`  | who    | promise | key   |        |        |         |        |                          |        | reason |
-| `gap`      | who    | file    |       |        |        |         | events |                          |        | what   |
-| `end`      | client |         | queue |        |        |         |        | end of the queue         | when   |        |
-| `acked`    | client |         | queue |        |        |         |        | last acknowledged offset | when   |        |
-| `progress` | client |         | queue | group  |        |         |        | begun at, consumed to    | when   |        |
-| `bin`      | who    | action  |       |        | second | outcome | events |                          |        |        |
-| `latency`  | client | request |       |        | log2   |         | events |                          |        |        |
-| `lock`     | broker | action  | queue | group  |        | granted |        |                          | when   | member |
+| kind     | node   | name    | k1    | k2     | k3     | k4      | n      | s1 to s4               | t0, t1 | text   |
+|----------|--------|---------|-------|--------|--------|---------|--------|------------------------|--------|--------|
+| `count`  | who    | action  |       |        |        | outcome | events |                        | ends   |        |
+| `cell`   |        |         | queue | group  | range  | role    | count  | sum_b, _bc, _ab, _bd   | ends   |        |
+| `queue`  | broker |         | queue | broker |        |         |        |                        |        | name   |
+| `group`  |        |         | group |        |        |         |        |                        |        | name   |
+| `suspect`| who    | promise | key   |        |        |         |        |                        |        | reason |
+| `gap`    | who    | file    |       |        |        |         | events |                        |        | what   |
+| `end`    | client |         | queue |        |        |         |        | end of the queue       | when   |        |
+| `acked`  | client |         | queue |        |        |         |        | last acknowledged      | when   |        |
+|`progress`| client |         | queue | group  |        |         |        | begun at, consumed to  | when   |        |
+| `bin`    | who    | action  |       |        | second | outcome | events |                        |        |        |
+| `latency`| client | request |       |        | log2   |         | events |                        |        |        |
+| `lock`   | broker | action  | queue | group  |        | granted |        |                        | when   | member |
 
 Spark knows no unsigned numbers: hashes are the signed numbers with the same bits.
 """

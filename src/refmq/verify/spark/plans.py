@@ -1,8 +1,8 @@
 """The SQL of the judge: which ranges of places differ between sides, and which rows of them explain it.
 
 Digests first: one query over the cells of all files. The roles that should have seen the same events in a range are
-compared; where counts and sums are equal there is nothing to look at. Then the rows of the other ranges: each plan below
-selects what no event of the other side explains, and says whose oracles must look at it.
+compared; where counts and sums are equal there is nothing to look at. Then the rows of the other ranges: each plan
+below selects what no event of the other side explains, and says whose oracles must look at it.
 
 The words of SQL are those that Spark and DuckDB share; `Dialect` has what differs.
 """
@@ -185,9 +185,9 @@ class Plan:
     needs_clients: bool = True
 
 
-def unexplained(left: Collection[Role], right: Collection[Role], same: Sequence[str]) -> str:
+def unexplained(left: Collection[Role], right: Collection[Role], same: Sequence[str], condition: str = "TRUE") -> str:
     """Rows of some roles for which there is no row of the others with the same values."""
-    on = " AND ".join(f"mine.{name} = other.{name}" for name in same)
+    on = " AND ".join([*(f"mine.{name} = other.{name}" for name in same), condition])
     return f"""
 SELECT DISTINCT mine.queue, mine.c FROM rows AS mine ANTI JOIN (
   SELECT * FROM rows WHERE role IN ({numbers(right)})) AS other ON {on}
@@ -196,13 +196,11 @@ WHERE mine.role IN ({numbers(left)})"""
 
 def more_often(left: Collection[Role], right: Collection[Role], same: Sequence[str]) -> str:
     """Values that some roles have more often than the others."""
-    columns = ", ".join(same)
-    balance = f"sum(CASE WHEN role IN ({numbers(left)}) THEN 1 ELSE -1 END)"
     return f"""
-SELECT DISTINCT queue, c FROM (
-  SELECT {columns}, max(c) AS c_, {balance} AS balance FROM rows
-  WHERE role IN ({numbers((*left, *right))}) GROUP BY {columns}) AS counted
-WHERE balance > 0""".replace("max(c) AS c_, ", "" if "c" in same else "max(c) AS c, ")
+SELECT DISTINCT queue, message AS c FROM (
+  SELECT queue, max(c) AS message, sum(CASE WHEN role IN ({numbers(left)}) THEN 1 ELSE -1 END) AS balance FROM rows
+  WHERE role IN ({numbers((*left, *right))}) GROUP BY {", ".join(same)}) AS counted
+WHERE balance > 0"""
 
 
 PLANS: Final = (
@@ -235,9 +233,7 @@ HAVING count(DISTINCT c) > 1 OR count(DISTINCT CASE WHEN a <> -1 THEN a END) > 1
     Plan(
         "not acknowledged",
         "a producer was told that something is stored which no broker acknowledged",
-        unexplained(SENTS, ACKS, ("queue", "a", "b", "c", "role_")).replace(
-            "mine.role_ = other.role_", "mine.role = other.role + 2"
-        ),
+        unexplained(SENTS, ACKS, ("queue", "a", "b", "c"), "mine.role = other.role + 2"),
         nodes=("SidesAgree", "DurableAck"),
     ),
     Plan(
@@ -278,7 +274,7 @@ DUPLICATES: Final = f"""
 SELECT grp, count(*) AS consumed, count(*) - count(DISTINCT queue, b) AS again FROM rows
 WHERE role = {int(Role.CONSUMED)} GROUP BY grp"""
 
-# --- what is not about ranges -------------------------------------------------------------------------------------------
+# --- what is not about ranges ---------------------------------------------------------------------------------------
 
 LATE_ENDS: Final = """
 SELECT acked.k1 FROM (

@@ -15,7 +15,7 @@ from refmq.verify.spark.broker_screen import START, TABLES, BrokerScreen
 from refmq.verify.spark.checks import AFTER_BROKER, CHECKS
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
 from refmq.verify.spark.client_screen import ClientScreen
-from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, Chunk, text_hash
+from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, text_hash
 from refmq.verify.spark.digest import Cells, added, digest_cells, keys_of
 from refmq.verify.spark.facts import Columns, Facts, as_signed, cell_columns
 from refmq.verify.spark.record_screen import RecordScreen
@@ -83,6 +83,7 @@ class Scan:
                 client.feed(chunk)
                 records.feed(chunk)
                 self._others(chunk)
+                self._triggers(chunk)
             if options.bins:
                 self._bin(chunk)
             yield from self._some()
@@ -151,6 +152,16 @@ class Scan:
             self.facts.add("latency", node=self.node, name=name, k3=exponent, n=count)
 
     # --- what needs an oracle ---------------------------------------------------------------------------------------
+
+    def _triggers(self, chunk: Chunk) -> None:
+        """The keys of events that no screen judges."""
+        triggered = TRIGGERED[chunk.action, chunk.outcome]
+        present = np.unique(triggered[triggered > 0])
+        for number, invariant in enumerate(TRIGGERING):
+            bit = np.uint64(1 << number)
+            if (present & bit).any():
+                chosen = chunk.only((triggered & bit) > 0)
+                self.suspects.add_all((invariant,), part_keys(chosen, CHECKS[invariant].part), "it has to be looked at")
 
     def _others(self, chunk: Chunk) -> None:
         """Events that oracles look at by themselves, because no screen does."""
@@ -236,4 +247,18 @@ class Scan:
             self._latencies[name, exponent] += count
 
 
+def _triggered() -> U64:
+    """By action and outcome: the promises that such an event triggers, as bits in the order of `TRIGGERING`."""
+    table = np.zeros((len(ACTIONS), len(Outcome)), np.uint64)
+    for number, invariant in enumerate(TRIGGERING):
+        for action, outcome in CHECKS[invariant].trigger:
+            outcomes = list(Outcome) if outcome is None else [outcome]
+            table[ACTION_CODE[action], outcomes] |= np.uint64(1 << number)
+    return table
+
+
+TRIGGERING: Final = tuple(invariant for invariant, check in CHECKS.items() if check.trigger)
+TRIGGERED: Final = _triggered()
+
+assert len(TRIGGERING) <= 64, "a bit for each"
 assert {name.removesuffix(REST) for name in SUBSETS} <= set(CHECKS)

@@ -1,0 +1,274 @@
+"""The judgement, step by step: scan, compare, look at the rows that differ, ask the oracles about what is left.
+
+It does not know what it runs on. An `Engine` is Spark (`session.SparkEngine`); tests have DuckDB in this process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+
+from refmq.trace.record import Outcome
+from refmq.verify.local import Progress, no_progress
+from refmq.verify.oracles import ORACLES, Promises
+from refmq.verify.recordings import Gap, Recordings, Stream
+from refmq.verify.spark import plans
+from refmq.verify.spark.checks import CHECKS
+from refmq.verify.spark.columns import U64, text_hash
+from refmq.verify.spark.examine import Job, together
+from refmq.verify.spark.facts import as_signed, as_unsigned
+from refmq.verify.spark.rows import range_keys
+from refmq.verify.spark.scan import REST, ScanOptions
+from refmq.verify.spark.suspects import EVERYTHING, KEYS_MAX, Part, message_key
+from refmq.verify.verdicts import Census, Found, Judgement, conclude, why_not_judged
+
+RANGES_MAX: Final = 200_000
+"""Dirty ranges that are named to the tasks; with more of them all ranges are taken for dirty."""
+KEYS_OF_JOB_MAX: Final = 2_000
+"""With more keys a promise is judged by several jobs."""
+PLACES: Final = ("AckedSurvives", "NoInvention", "QueueMatchesLog", "InconsistentOffset")
+"""What digests alone can show: the same messages at the same places, whoever looks."""
+PLACE_COMPARISONS: Final = ("dispatched", "acknowledged", "served")
+
+Row = tuple[object, ...]
+Scanned = Callable[[float, str], None]
+
+
+class Engine(Protocol):
+    """What a judgement runs on."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dialect(self) -> plans.Dialect: ...
+    @property
+    def parallelism(self) -> int: ...
+
+    def scan(self, streams: Sequence[Stream], options: ScanOptions, progress: Progress) -> None:
+        """Makes the table `facts`."""
+        ...
+
+    def rows(self, streams: Sequence[Stream], dirty: U64 | None, progress: Progress) -> None:
+        """Makes the table `rows` of the events in dirty ranges; in all ranges with None."""
+        ...
+
+    def sql(self, query: str) -> list[Row]:
+        """The answer, which is small."""
+        ...
+
+    def examine(
+        self, tasks: Sequence[Sequence[Job]], streams: Sequence[Stream], promises: Promises, progress: Progress
+    ) -> list[tuple[str, Found]]:
+        """What the oracles of the jobs find, each list of jobs in a task of its own."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How a trace is to be judged."""
+
+    promises: Promises = Promises()  # noqa: RUF009 - frozen as well
+    exact: bool = False
+    """Ask the oracles about everything."""
+    places_only: bool = False
+    """Only what digests show."""
+    bins: bool = False
+    seed: int = 0
+
+
+@dataclass(slots=True)
+class Accused:
+    """Keys by promise, with the reasons of the first ones."""
+
+    keys: dict[str, set[int]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    def add(self, invariant: str, keys: Iterable[int], reason: str) -> None:
+        known = self.keys.setdefault(invariant, set())
+        for key in keys:
+            known.add(key)
+            if len(known) > KEYS_MAX:
+                known.clear()
+                known.add(EVERYTHING)
+        if known:
+            self.reasons.setdefault(invariant, reason)
+
+    def settle(self) -> None:
+        """Where everything is looked at no keys need to be named, and what an oracle sees it need not see twice."""
+        for invariant, keys in self.keys.items():
+            if EVERYTHING in keys:
+                self.keys[invariant] = {EVERYTHING}
+        for invariant in [name for name in self.keys if name.endswith(REST)]:
+            whole = self.keys.get(invariant.removesuffix(REST), set())
+            left = set() if EVERYTHING in whole else self.keys[invariant] - whole
+            self.keys[invariant] = left
+        self.keys = {invariant: keys for invariant, keys in self.keys.items() if keys}
+
+
+def judge_by(engine: Engine, recordings: Recordings, wishes: Wishes, progress: Progress = no_progress) -> Judgement:
+    """All promises, judged on an engine."""
+    begun = time.monotonic()
+    options = ScanOptions(
+        wishes.promises.flush_sync, wishes.promises.settled, not wishes.places_only, wishes.bins, wishes.seed
+    )
+    engine.scan(recordings.streams, options, progress)
+    census, gaps = census_of(engine), (*recordings.gaps, *gaps_of(engine))
+    promises = Promises(wishes.promises.flush_sync, wishes.promises.complete and not gaps, wishes.promises.settled)
+    judged = [
+        invariant
+        for invariant in (PLACES if wishes.places_only else ORACLES)
+        if not why_not_judged(invariant, census, promises)
+    ]
+    accused = suspects_of(engine) if not wishes.exact else everything(judged)
+    if not wishes.exact:
+        _Places(engine, recordings.streams, accused, scope_of(census), wishes.places_only, progress).look()
+        if promises.settled and not wishes.places_only:
+            late = [as_unsigned(number(row[0])) | 1 for row in engine.sql(plans.LATE_ENDS)]
+            accused.add("AckedSurvives", late, "a queue ended before something that was acknowledged")
+        shared = [as_unsigned(number(row[0])) | 1 for row in engine.sql(plans.SHARED_QUEUES)]
+        accused.add("CommittedOffsetNeverAhead", shared, "a queue was consumed by more than one member")
+    accused.settle()
+    tasks = tasks_of(accused, judged, engine.parallelism)
+    results = engine.examine(tasks, recordings.streams, promises, progress) if tasks else []
+    how = {invariant: how_judged(invariant, accused, wishes.exact) for invariant in judged}
+    found = together(results)
+    judgement = conclude(engine.name, census, promises, found, gaps, how=how, seconds=time.monotonic() - begun)
+    return only_of(judgement, judged) if wishes.places_only else judgement
+
+
+def only_of(judgement: Judgement, invariants: Collection[str]) -> Judgement:
+    verdicts = tuple(each for each in judgement.verdicts if each.invariant in invariants)
+    return Judgement(
+        judgement.engine, judgement.census, judgement.promises, verdicts, judgement.gaps, judgement.seconds
+    )
+
+
+def number(value: object) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def census_of(engine: Engine) -> Census:
+    counts: Counter[tuple[str, str, int]] = Counter()
+    times: list[int] = []
+    for node, action, outcome, count, first, last in engine.sql(
+        "SELECT node, name, k4, sum(n), min(t0), max(t1) FROM facts WHERE kind = 'count' GROUP BY node, name, k4"
+    ):
+        counts[str(node), str(action), number(outcome)] += int(str(count))
+        times += [number(first), number(last)]
+    return Census(counts, min(times, default=0), max(times, default=0))
+
+
+def gaps_of(engine: Engine) -> tuple[Gap, ...]:
+    rows = engine.sql("SELECT node, name, text, n FROM facts WHERE kind = 'gap' ORDER BY node, name, text LIMIT 1000")
+    return tuple(Gap(str(node), str(where), str(reason), number(count)) for node, where, reason, count in rows)
+
+
+def scope_of(census: Census) -> plans.Scope:
+    """Who recorded what."""
+    traced = sorted({node for node, action, _ in census.counts if action == "AppendMessage"})
+    has_clients = census.has(("Send", "SendBatch"), (Outcome.OK,))
+    return plans.Scope([as_signed(text_hash(node)) for node in traced], has_clients)
+
+
+def suspects_of(engine: Engine) -> Accused:
+    """What the screens could not prove."""
+    accused = Accused()
+    query = "SELECT name, k1, min(text) FROM facts WHERE kind = 'suspect' GROUP BY name, k1"
+    for invariant, key, reason in engine.sql(query):
+        accused.add(str(invariant), [as_unsigned(number(key))], str(reason))
+    return accused
+
+
+def everything(invariants: Iterable[str]) -> Accused:
+    accused = Accused()
+    for invariant in invariants:
+        accused.add(invariant, [EVERYTHING], "everything was asked for")
+    return accused
+
+
+@dataclass(slots=True)
+class _Places:
+    """The comparison of digests, and the exact plans over what differs."""
+
+    engine: Engine
+    streams: Sequence[Stream]
+    accused: Accused
+    scope: plans.Scope
+    places_only: bool
+    progress: Progress
+
+    def look(self) -> None:
+        dirty = self.dirty_ranges()
+        if dirty is not None and not len(dirty):
+            return
+        self.engine.rows(self.streams, dirty, self.progress)
+        for plan in plans.PLANS:
+            if (plan.needs_broker and not self.scope.traced) or (plan.needs_clients and not self.scope.has_clients):
+                continue
+            self._run(plan)
+
+    def dirty_ranges(self) -> U64 | None:
+        """The ranges in which sides differ, as `rows.range_keys`; None for all."""
+        dialect, scope = self.engine.dialect, self.scope
+        names = PLACE_COMPARISONS if self.places_only else None
+        queries = [plans.differing(dialect, each, scope) for each in plans.applying(scope, names)]
+        queries += [plans.consumed_elsewhere(dialect, scope)]
+        queries += [plans.out_of_time(scope)] if scope.traced else []
+        found = self.engine.sql(" UNION ".join(f"SELECT * FROM ({query}) AS q{n}" for n, query in enumerate(queries)))
+        if len(found) > RANGES_MAX:
+            return None
+        pairs = np.array([(number(queue), number(at)) for queue, at in found], np.int64).reshape(-1, 2)
+        return range_keys(np.ascontiguousarray(pairs[:, 0]).view(np.uint64), np.ascontiguousarray(pairs[:, 1]))
+
+    def _run(self, plan: plans.Plan) -> None:
+        found = self.engine.sql(f"SELECT * FROM ({plan.sql}) AS plan LIMIT {KEYS_MAX + 1}")
+        queues = {number(row[0]) for row in found}
+        brokers = self._brokers(queues) if plan.nodes else set()
+        for invariant in plan.queues:
+            self.accused.add(invariant, {as_unsigned(queue) | 1 for queue in queues}, plan.meaning)
+        for invariant in plan.messages:
+            self.accused.add(invariant, {message_key(number(row[1])) for row in found}, plan.meaning)
+        for invariant in plan.nodes:
+            self.accused.add(invariant, {as_unsigned(broker) | 1 for broker in brokers}, plan.meaning)
+
+    def _brokers(self, queues: Collection[int]) -> set[int]:
+        if not queues:
+            return set()
+        listed = self.engine.sql("SELECT DISTINCT k1, k2 FROM facts WHERE kind = 'queue'")
+        return {number(broker) for queue, broker in listed if queue in queues}
+
+
+def tasks_of(accused: Accused, judged: Collection[str], parallelism: int) -> list[list[Job]]:
+    """Jobs for all suspects, dealt out to tasks."""
+    jobs = []
+    for invariant, keys in sorted(accused.keys.items()):
+        promise = invariant.removesuffix(REST)
+        if promise not in judged:
+            continue
+        is_many = EVERYTHING in keys or len(keys) > KEYS_OF_JOB_MAX
+        can_split = CHECKS[promise].part is not Part.WHOLE
+        buckets = parallelism if is_many and can_split else 1
+        jobs += [Job(invariant, tuple(sorted(keys)), bucket, buckets) for bucket in range(buckets)]
+    tasks: list[list[Job]] = [[] for _ in range(min(parallelism, len(jobs)))]
+    for position, job in enumerate(jobs):
+        tasks[position % len(tasks)].append(job)
+    return tasks
+
+
+def how_judged(invariant: str, accused: Accused, exact: bool) -> str:
+    """By what a promise was judged, in words."""
+    names = [name for name in (invariant, f"{invariant}{REST}") if name in accused.keys]
+    if exact:
+        return "the oracle, over all events"
+    if not names:
+        return CHECKS[invariant].proof
+    keys = set[int]().union(*(accused.keys[name] for name in names))
+    part = CHECKS[invariant].part
+    of = "all of it" if EVERYTHING in keys or part is Part.WHOLE else f"{len(keys)} of its parts ({part})"
+    return f"{CHECKS[invariant].proof}; the oracle looked at {of}, because {accused.reasons[names[0]]}"
