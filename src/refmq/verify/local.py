@@ -72,9 +72,6 @@ def counted(findings: Iterable[Finding]) -> tuple[int, list[Finding]]:
 
 def shown_with(lines: Iterable[Line], findings: Sequence[Finding]) -> tuple[Shown, ...]:
     """Findings with their lines; the first ones with witnesses."""
-    known = witnesses(lines, [finding.line for finding in findings]) if findings else {}
-    shown = []
-    for number, finding in enumerate(findings):
-        line, witness = known.get(finding.line, (None, ()))
-        shown.append(shown_of(finding, line, witness if number < WITNESSED_MAX else ()))
-    return tuple(shown)
+    numbers = [finding.line for finding in findings]
+    known = witnesses(lines, numbers, WITNESSED_MAX) if findings else {}
+    return tuple(shown_of(finding, *known.get(finding.line, (None, ()))) for finding in findings)

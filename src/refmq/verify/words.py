@@ -59,14 +59,18 @@ def belongs_to(other: Line, shown: Line) -> bool:
     return bool(shown.queue_id >= 0 and other.queue == shown.queue and abs(other.b - shown.b) <= 1)
 
 
-def witnesses(lines: Iterable[Line], numbers: Sequence[int]) -> dict[int, tuple[Line, tuple[str, ...]]]:
-    """The lines with these numbers, each with the lines before it that belong to it and itself, in words."""
+def witnesses(
+    lines: Iterable[Line], numbers: Sequence[int], in_words_of: int
+) -> dict[int, tuple[Line, tuple[str, ...]]]:
+    """The lines with these numbers; the first ones with the lines before them that belong to them, in words."""
     wanted, found = set(numbers), dict[int, tuple[Line, tuple[str, ...]]]()
+    told = set(numbers[:in_words_of])
     before: deque[Line] = deque(maxlen=LOOK_BACK)
     for number, line in enumerate(lines):
         if number in wanted:
-            related = [other for other in before if belongs_to(other, line)][-(AROUND_MAX - 1) :]
-            found[number] = (line, tuple(in_words(each) for each in (*related, line)))
+            related = [other for other in before if number in told and belongs_to(other, line)]
+            shown = (*related[-(AROUND_MAX - 1) :], line) if number in told else ()
+            found[number] = (line, tuple(map(in_words, shown)))
             if len(found) == len(wanted):
                 break
         before.append(line)

@@ -97,7 +97,8 @@ COMPARISONS: Final = (
 
 
 def numbers(values: Collection[int]) -> str:
-    return ", ".join(str(int(value)) for value in values)
+    """What stands in the brackets of IN."""
+    return ", ".join(str(int(value)) for value in values) or "NULL"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,14 +88,16 @@ def spark_session(master: str = LOCAL, settings: dict[str, str] | None = None) -
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if master.startswith("local") else None
     from pyspark.sql import SparkSession
 
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master(master)
     with tempfile.TemporaryDirectory(prefix="refmq-spark-") as folder:
         chosen = {**CONFIGURATION, "spark.local.dir": folder, "spark.sql.warehouse.dir": folder, **(settings or {})}
         for name, value in chosen.items():
             builder = builder.config(name, value)
         try:
-            session = builder.getOrCreate()
+            with _errors_to(Path(folder) / "spark.log"):
+                session = builder.getOrCreate()
         except Exception as error:
             raise SparkFailed(f"Spark does not start at {master}: {first_line(error)}") from error
         session.sparkContext.setLogLevel("OFF")
@@ -105,6 +107,20 @@ def spark_session(master: str = LOCAL, settings: dict[str, str] | None = None) -
             yield session
         finally:
             session.stop()
+
+
+@contextmanager
+def _errors_to(path: Path) -> Iterator[None]:
+    """What a process that is started meanwhile says on its standard error goes to a file: the JVM is talkative."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with path.open("wb") as output:
+            os.dup2(output.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def is_here(master: str) -> bool:
@@ -174,14 +190,14 @@ class SparkEngine:
             frame.count()
 
     def sql(self, query: str) -> list[Row]:
-        return self._collected(self.session.sql(query))
+        return self._collected(lambda: self.session.sql(query))
 
     def examine(
         self, tasks: Sequence[Sequence[Job]], streams: Sequence[Stream], promises: Promises, progress: Progress
     ) -> list[tuple[str, Found]]:
         work = ExamineWork(tuple(streams), self.reader, tuple(map(tuple, tasks)), promises)
         with self._watched(progress, 0.7, 1.0, "asking the oracles"):
-            rows = self._collected(self._source("refmq-examine", work, len(tasks)))
+            rows = self._collected(lambda: self._source("refmq-examine", work, len(tasks)))
         return [found_from_text(str(text)) for (text,) in rows]
 
     def close(self) -> None:
@@ -193,9 +209,9 @@ class SparkEngine:
         return self.session.read.format(name).options(work=packed(work), tasks=str(count)).load()
 
     @staticmethod
-    def _collected(frame: Any) -> list[Row]:
+    def _collected(frame: Callable[[], Any]) -> list[Row]:
         try:
-            return [tuple(row) for row in frame.collect()]
+            return [tuple(row) for row in frame().collect()]
         except Exception as error:
             raise SparkFailed(f"Spark failed: {first_line(error)}") from error
 
