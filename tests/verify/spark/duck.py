@@ -29,9 +29,11 @@ class DuckEngine:
     def __init__(self, reader: Reader = read_files, parallelism: int = 2) -> None:
         self.parallelism = parallelism
         self._reader = reader
+        self.has_rows = False
         self._database = duckdb.connect()
 
     def scan(self, streams: Sequence[Stream], options: ScanOptions, progress: Progress) -> None:
+        self.has_rows = False
         work = unpacked(packed(ScanWork(tuple(streams), self._reader, options)))
         schema = [(name, pa.string() if name in facts.TEXTS else pa.int64()) for name in facts.COLUMNS]
         self._fill("facts", schema, (facts.to_arrow(each) for n in range(len(streams)) for each in work.run(n)))
@@ -39,6 +41,7 @@ class DuckEngine:
     def rows(self, streams: Sequence[Stream], dirty: U64 | None, progress: Progress) -> None:
         work = RowsWork(tuple(streams), self._reader, None if dirty is None else dirty.tobytes())
         schema = [(name, pa.int64()) for name in rows.NUMBERS]
+        self.has_rows = True
         self._fill("rows", schema, (rows.to_arrow(each) for n in range(len(streams)) for each in work.run(n)))
 
     def _fill(self, name: str, schema: list[tuple[str, Any]], batches: Iterator[Any]) -> None:

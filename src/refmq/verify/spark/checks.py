@@ -183,11 +183,11 @@ CHECKS: Final[Mapping[str, Check]] = {
         Part.MESSAGE,
         ("SendDelayed", *PULLS, "AppendMessage"),
         "absent: nothing to find without SendDelayed",
-        events("SendDelayed", outcome=INVOKE),
+        events("SendDelayed"),
         shared=LIFE,
     ),
     "BatchWhole": absent(Part.QUEUE, events("SendBatch", outcome=INVOKE), ("SendBatch", "Pull")),
-    "RetriedOrDead": absent(Part.MESSAGE, events("SendBack", outcome=INVOKE), ("SendBack", *PULLS)),
+    "RetriedOrDead": absent(Part.MESSAGE, events("SendBack"), ("SendBack", *PULLS)),
     "FilteredPull": Check(
         Part.NODE,
         (*SENDS, *PULLS),

@@ -18,7 +18,7 @@ from refmq.verify.oracles.base import FOUND
 from refmq.verify.oracles.calm import PULL_NOT_FOUND, WAKE_NS_MAX
 from refmq.verify.spark.broker_screen import pair_key
 from refmq.verify.spark.columns import ACTION_CODE, Chunk, Mask
-from refmq.verify.spark.suspects import Part, Suspects, part_keys
+from refmq.verify.spark.suspects import EVERYTHING, Part, Suspects, part_keys
 
 BULK: Final = ("Send", "Pull", "CommitOffset")
 """The requests that are screened."""
@@ -96,6 +96,8 @@ class ClientScreen:
         self.suspects.add_all(("AnsweredWhenCalm", "HeldPullWakes", "SidesAgree"), part_keys(rows, Part.NODE), reason)
         self.suspects.add_all(POLL_PROMISES, part_keys(rows, Part.QUEUE), reason)
         self.suspects.add_all(("NonmonotonicPoll",), part_keys(rows, Part.GROUP), reason)
+        messages = part_keys(rows, Part.MESSAGE)
+        self.suspects.add_all(("NoInvention",), messages[messages != EVERYTHING], reason)
 
     def _judge(self, groups: _Operations) -> None:
         rows, first, last = groups.rows, groups.first, groups.last
@@ -112,19 +114,20 @@ class ClientScreen:
         self._polls(groups, is_pull)
 
     def _pairs(self, groups: _Operations) -> None:
+        """An operation is an invoke, what it brought, and an outcome that repeats what was asked for."""
         rows, first, last = groups.rows, groups.first, groups.last
         middle = np.ones(len(rows), np.bool_)
         middle[first] = middle[last] = False
-        is_wrong = bool((rows.outcome[first] != Outcome.INVOKE).any() or (last == first).any())
-        is_wrong |= bool((rows.outcome[middle] != Outcome.CONSUMED).any())
-        is_wrong |= bool((rows.queue[first] != rows.queue[last]).any())
+        wrong = (rows.outcome[first] != Outcome.INVOKE) | (last == first)
+        wrong |= rows.queue[first] != rows.queue[last]
+        np.logical_or.at(wrong, groups.of_sorted[middle & (rows.outcome != Outcome.CONSUMED)], True)
         for action, letters in REPEATED.items():
             chosen = rows.action[first] == ACTION_CODE[action]
             for letter in letters:
                 column = rows.rows[letter]
-                is_wrong |= bool((column[first][chosen] != column[last][chosen]).any())
-        if is_wrong:
-            self._suspect_all(rows, "outcomes do not belong to requests")
+                wrong |= chosen & (column[first] != column[last])
+        if wrong.any():
+            self._suspect_all(rows.only(wrong[groups.of_sorted]), "outcomes do not belong to requests")
 
     def _numbers_rise(self, begun: Chunk) -> bool:
         """Whether the requests of each actor have rising numbers, so that none is made twice."""

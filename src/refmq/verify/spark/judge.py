@@ -16,10 +16,12 @@ import numpy as np
 from refmq.trace.record import Outcome
 from refmq.verify.local import Progress, no_progress
 from refmq.verify.oracles import ORACLES, Promises
+from refmq.verify.picture import LOANS_MAX, QUEUES_MAX, SERIES, Lag, Loan, Picture
 from refmq.verify.recordings import Gap, Recordings, Stream
 from refmq.verify.spark import plans
 from refmq.verify.spark.checks import CHECKS
 from refmq.verify.spark.columns import U64, text_hash
+from refmq.verify.spark.digest import Role
 from refmq.verify.spark.examine import Job, together
 from refmq.verify.spark.facts import as_signed, as_unsigned
 from refmq.verify.spark.rows import range_keys
@@ -48,6 +50,10 @@ class Engine(Protocol):
     def dialect(self) -> plans.Dialect: ...
     @property
     def parallelism(self) -> int: ...
+    @property
+    def has_rows(self) -> bool:
+        """Whether the table `rows` was made for the last judgement."""
+        ...
 
     def scan(self, streams: Sequence[Stream], options: ScanOptions, progress: Progress) -> None:
         """Makes the table `facts`."""
@@ -234,6 +240,8 @@ class _Places:
             self.accused.add(invariant, {as_unsigned(queue) | 1 for queue in queues}, plan.meaning)
         for invariant in plan.messages:
             self.accused.add(invariant, {message_key(number(row[1])) for row in found}, plan.meaning)
+        for invariant in plan.groups:
+            self.accused.add(invariant, {as_unsigned(number(row[2])) | 1 for row in found}, plan.meaning)
         for invariant in plan.nodes:
             self.accused.add(invariant, {as_unsigned(broker) | 1 for broker in brokers}, plan.meaning)
 
@@ -272,3 +280,45 @@ def how_judged(invariant: str, accused: Accused, exact: bool) -> str:
     part = CHECKS[invariant].part
     of = "all of it" if EVERYTHING in keys or part is Part.WHOLE else f"{len(keys)} of its parts ({part})"
     return f"{CHECKS[invariant].proof}; the oracle looked at {of}, because {accused.reasons[names[0]]}"
+
+
+# --- for the report ---------------------------------------------------------------------------------------------------
+
+
+def _names(engine: Engine, kind: str) -> dict[int, str]:
+    found = engine.sql(f"SELECT k1, min(text) FROM facts WHERE kind = '{kind}' GROUP BY k1")
+    return {number(key): str(name) for key, name in found}
+
+
+def picture_by(engine: Engine) -> Picture:
+    """What a report draws, from the facts of the last judgement with `bins`."""
+    picture = Picture()
+    binned = "SELECT name, k4, k3, sum(n) FROM facts WHERE kind = 'bin' GROUP BY name, k4, k3"
+    for action, outcome, second, count in engine.sql(binned):
+        series = SERIES.get((str(action), number(outcome)))
+        if series is not None:
+            picture.seconds[number(second), series] += int(str(count))
+    for request, exponent, count in engine.sql(
+        "SELECT name, k3, sum(n) FROM facts WHERE kind = 'latency' GROUP BY name, k3"
+    ):
+        picture.latencies[str(request), number(exponent)] += int(str(count))
+    names, groups = _names(engine, "queue"), _names(engine, "group")
+    loans = f"SELECT k1, text, t0, name, k4 FROM facts WHERE kind = 'lock' ORDER BY t0 LIMIT {LOANS_MAX}"
+    for queue, member, at_ns, action, granted in engine.sql(loans):
+        is_granted = action == "LockQueue" and granted == 1
+        picture.loans.append(Loan(names.get(number(queue), "?"), str(member), number(at_ns), is_granted))
+    lagging = f"""
+SELECT progress.k2, progress.k1, max(progress.s2), max_by(told.s1, told.t0) FROM facts AS progress
+JOIN facts AS told ON told.kind = 'end' AND told.k1 = progress.k1
+WHERE progress.kind = 'progress' GROUP BY progress.k2, progress.k1
+ORDER BY max(progress.s2) - max_by(told.s1, told.t0) LIMIT {QUEUES_MAX}"""
+    for group, queue, consumed_to, end in engine.sql(lagging):
+        names_of = (groups.get(number(group), "?"), names.get(number(queue), "?"))
+        picture.lags.append(Lag(*names_of, number(consumed_to), number(end)))
+    consumed = f"SELECT k2, sum(n) FROM facts WHERE kind = 'cell' AND k4 = {int(Role.CONSUMED)} GROUP BY k2"
+    for group, count in engine.sql(consumed):
+        picture.consumed[groups.get(number(group), "?")] += int(str(count))
+    if engine.has_rows:
+        for group, _, again in engine.sql(plans.DUPLICATES):
+            picture.again[groups.get(number(group), "?")] += number(again)
+    return picture

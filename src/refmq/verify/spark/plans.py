@@ -172,7 +172,7 @@ HAVING min(CASE WHEN k4 = {int(Role.APPENDED)} THEN t0 END)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Rows of dirty ranges that nothing explains: queue, group and message."""
+    """Rows of dirty ranges that nothing explains: queue, message and group."""
 
     name: str
     meaning: str
@@ -180,6 +180,7 @@ class Plan:
     queues: tuple[str, ...] = ()
     """Promises whose oracles look at the queue."""
     messages: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
     """... at the broker of the queue."""
     needs_broker: bool = True
@@ -190,7 +191,7 @@ def unexplained(left: Collection[Role], right: Collection[Role], same: Sequence[
     """Rows of some roles for which there is no row of the others with the same values."""
     on = " AND ".join([*(f"mine.{name} = other.{name}" for name in same), condition])
     return f"""
-SELECT DISTINCT mine.queue, mine.c FROM rows AS mine ANTI JOIN (
+SELECT DISTINCT mine.queue, mine.c, mine.grp FROM rows AS mine ANTI JOIN (
   SELECT * FROM rows WHERE role IN ({numbers(right)})) AS other ON {on}
 WHERE mine.role IN ({numbers(left)})"""
 
@@ -198,8 +199,8 @@ WHERE mine.role IN ({numbers(left)})"""
 def more_often(left: Collection[Role], right: Collection[Role], same: Sequence[str]) -> str:
     """Values that some roles have more often than the others."""
     return f"""
-SELECT DISTINCT queue, message AS c FROM (
-  SELECT queue, max(c) AS message, sum(CASE WHEN role IN ({numbers(left)}) THEN 1 ELSE -1 END) AS balance FROM rows
+SELECT DISTINCT queue, message AS c, member AS grp FROM (
+  SELECT queue, max(c) AS message, max(grp) AS member, sum(CASE WHEN role IN ({numbers(left)}) THEN 1 ELSE -1 END) AS balance FROM rows
   WHERE role IN ({numbers((*left, *right))}) GROUP BY {", ".join(same)}) AS counted
 WHERE balance > 0"""
 
@@ -224,7 +225,7 @@ PLANS: Final = (
         "two at one place",
         "two messages, or two places of the log, for one place of a queue",
         f"""
-SELECT queue, max(c) AS c FROM rows
+SELECT queue, max(c) AS c, max(grp) AS grp FROM rows
 WHERE role IN ({numbers((Role.APPENDED, *SENTS, Role.CONSUMED))}) GROUP BY queue, b
 HAVING count(DISTINCT c) > 1 OR count(DISTINCT CASE WHEN a <> -1 THEN a END) > 1""",
         queues=("InconsistentOffset",),
@@ -261,6 +262,7 @@ HAVING count(DISTINCT c) > 1 OR count(DISTINCT CASE WHEN a <> -1 THEN a END) > 1
         "an offset is stored that no client asked for, or more often",
         more_often((Role.COMMIT_STORED,), (Role.COMMIT_ASKED,), ("queue", "grp", "b")),
         queues=("CommittedOffsetMonotone",),
+        groups=("CommittedOffsetNeverAhead",),
         nodes=("SidesAgree",),
     ),
     Plan(

@@ -7,7 +7,6 @@ same paths. (The C extension is used where it is installed; without it the numpy
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import sys
@@ -22,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import refmq
 import refmq_fast
-from refmq.errors import MissingTool, RefmqError
-from refmq.tools import jdk
+from refmq.errors import RefmqError
 from refmq.verify.local import Progress
 from refmq.verify.oracles import Promises
 from refmq.verify.recordings import Stream
 from refmq.verify.spark import plans
 from refmq.verify.spark.columns import U64
+from refmq.verify.spark.environment import require_spark
 from refmq.verify.spark.examine import Job, found_from_text
 from refmq.verify.spark.judge import Row
 from refmq.verify.spark.scan import ScanOptions
@@ -38,8 +37,6 @@ from refmq.verify.verdicts import Found
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-NEEDED: Final = ("pyspark", "pyarrow", "numpy")
-REMEDY: Final = "Install them with `pip install 'refmq[spark]'`."
 POLL_S: Final = 0.3
 LOCAL: Final = "local[*]"
 
@@ -55,24 +52,6 @@ CONFIGURATION: Final = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
     "spark.executor.extraJavaOptions": "-XX:+UseParallelGC",
 }
-
-
-def why_missing() -> str:
-    """What of Spark is not there, in a line; empty if everything is."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        return f"{' and '.join(missing)} not found. {REMEDY}"
-    if jdk.find_java() is None:
-        return f"There is no Java runtime of version {jdk.JAVA_MAJOR_MIN} or later. {jdk.REMEDY}"
-    return ""
-
-
-def require_spark() -> jdk.Java:
-    """Java for Spark; raises `MissingTool` with one line when it or a library is missing."""
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
-        raise MissingTool(" and ".join(missing), REMEDY)
-    return jdk.require_java()
 
 
 class SparkFailed(RefmqError):
@@ -153,6 +132,7 @@ class SparkEngine:
 
     session: SparkSession
     reader: Reader = read_files
+    has_rows: bool = False
     _frames: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -174,6 +154,7 @@ class SparkEngine:
         return max(int(self.session.sparkContext.defaultParallelism), 1)
 
     def scan(self, streams: Sequence[Stream], options: ScanOptions, progress: Progress) -> None:
+        self.close()
         work = ScanWork(tuple(streams), self.reader, options)
         frame = self._source("refmq-facts", work, len(streams)).cache()
         frame.createOrReplaceTempView("facts")
@@ -188,6 +169,7 @@ class SparkEngine:
         self._frames.append(frame)
         with self._watched(progress, 0.5, 0.7, "looking at ranges that differ"):
             frame.count()
+        self.has_rows = True
 
     def sql(self, query: str) -> list[Row]:
         return self._collected(lambda: self.session.sql(query))
@@ -202,6 +184,7 @@ class SparkEngine:
 
     def close(self) -> None:
         """Gives memory back."""
+        self.has_rows = False
         while self._frames:
             self._frames.pop().unpersist()
 
