@@ -126,13 +126,12 @@ def lines_chart(series: Mapping[str, Sequence[int]]) -> str:
 
 
 def _frame(top: int) -> str:
-    lines = "".join(
+    return "".join(
         f'<line x1="{LEFT}" x2="{WIDTH}" y1="{y:.0f}" y2="{y:.0f}" stroke="#ddd"/>'
         f'<text x="{LEFT - 6}" y="{y + 4:.0f}" text-anchor="end">{round(top * part):,}</text>'
         for part in (0, 0.5, 1)
         for y in [max((HEIGHT - BOTTOM) * (1 - part), 8)]
     )
-    return lines
 
 
 def _latencies(picture: Picture) -> Iterator[str]:

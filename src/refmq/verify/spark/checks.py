@@ -82,6 +82,7 @@ CHECKS: Final[Mapping[str, Check]] = {
         Part.MESSAGE,
         (*SENDS, *PULLS),
         "digest: consumed places are places that were sent; rows of ranges that differ",
+        events("SendBatch"),
         screened=True,
         blind=CLOCKS,
     ),

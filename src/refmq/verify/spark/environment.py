@@ -32,3 +32,10 @@ def require_spark() -> jdk.Java:
     if missing:
         raise MissingTool(" and ".join(missing), REMEDY)
     return jdk.require_java()
+
+
+def require_parquet() -> None:
+    """Raises `MissingTool` when Parquet files cannot be written."""
+    missing = [name for name in missing_libraries() if name != "pyspark"]
+    if missing:
+        raise MissingTool(" and ".join(missing), REMEDY)

@@ -123,21 +123,18 @@ def judge_by(engine: Engine, recordings: Recordings, wishes: Wishes, progress: P
         wishes.promises.flush_sync, wishes.promises.settled, not wishes.places_only, wishes.bins, wishes.seed
     )
     engine.scan(recordings.streams, options, progress)
-    census, gaps = census_of(engine), (*recordings.gaps, *gaps_of(engine))
+    small = small_facts(engine)
+    census, gaps = small.census, (*recordings.gaps, *small.gaps)
     promises = Promises(wishes.promises.flush_sync, wishes.promises.complete and not gaps, wishes.promises.settled)
     judged = [
         invariant
         for invariant in (PLACES if wishes.places_only else ORACLES)
         if not why_not_judged(invariant, census, promises)
     ]
-    accused = suspects_of(engine) if not wishes.exact else everything(judged)
+    accused = small.suspects if not wishes.exact else everything(judged)
     if not wishes.exact:
-        _Places(engine, recordings.streams, accused, scope_of(census), wishes.places_only, progress).look()
-        if promises.settled and not wishes.places_only:
-            late = [as_unsigned(number(row[0])) | 1 for row in engine.sql(plans.LATE_ENDS)]
-            accused.add("AckedSurvives", late, "a queue ended before something that was acknowledged")
-        shared = [as_unsigned(number(row[0])) | 1 for row in engine.sql(plans.SHARED_QUEUES)]
-        accused.add("CommittedOffsetNeverAhead", shared, "a queue was consumed by more than one member")
+        comparing = _Comparing(engine, recordings.streams, accused, scope_of(census), small.brokers, wishes, progress)
+        comparing.look()
     accused.settle()
     tasks = tasks_of(accused, judged, engine.parallelism)
     results = engine.examine(tasks, recordings.streams, promises, progress) if tasks else []
@@ -159,20 +156,43 @@ def number(value: object) -> int:
     return value
 
 
-def census_of(engine: Engine) -> Census:
+SMALL_FACTS: Final = """
+SELECT kind, node, name, '' AS text, k4 AS k, CAST(sum(n) AS BIGINT) AS n, min(t0) AS t0, max(t1) AS t1
+FROM facts WHERE kind = 'count' GROUP BY kind, node, name, k4
+UNION ALL SELECT kind, '', name, min(text), k1, 0, 0, 0 FROM facts WHERE kind = 'suspect' GROUP BY kind, name, k1
+UNION ALL SELECT DISTINCT kind, '', '', '', k1, k2, 0, 0 FROM facts WHERE kind = 'queue'
+UNION ALL SELECT kind, node, name, text, 0, n, 0, 0 FROM facts WHERE kind = 'gap'"""
+"""All that is small of the facts, in one query: each costs Spark the better part of a second."""
+GAPS_MAX: Final = 1_000
+
+
+@dataclass(slots=True)
+class Small:
+    """What one pass says beside its digests."""
+
+    census: Census
+    gaps: tuple[Gap, ...]
+    suspects: Accused
+    brokers: dict[int, int]
+    """Queue -> broker, as signed hashes."""
+
+
+def small_facts(engine: Engine) -> Small:
     counts: Counter[tuple[str, str, int]] = Counter()
-    times: list[int] = []
-    for node, action, outcome, count, first, last in engine.sql(
-        "SELECT node, name, k4, sum(n), min(t0), max(t1) FROM facts WHERE kind = 'count' GROUP BY node, name, k4"
-    ):
-        counts[str(node), str(action), number(outcome)] += int(str(count))
-        times += [number(first), number(last)]
-    return Census(counts, min(times, default=0), max(times, default=0))
-
-
-def gaps_of(engine: Engine) -> tuple[Gap, ...]:
-    rows = engine.sql("SELECT node, name, text, n FROM facts WHERE kind = 'gap' ORDER BY node, name, text LIMIT 1000")
-    return tuple(Gap(str(node), str(where), str(reason), number(count)) for node, where, reason, count in rows)
+    times, gaps, suspects, brokers = list[int](), set[Gap](), Accused(), dict[int, int]()
+    for kind, node, name, text, key, count, first, last in engine.sql(SMALL_FACTS):
+        match kind:
+            case "count":
+                counts[str(node), str(name), number(key)] += number(count)
+                times += [number(first), number(last)]
+            case "suspect":
+                suspects.add(str(name), [as_unsigned(number(key))], str(text))
+            case "queue":
+                brokers[number(key)] = number(count)
+            case "gap" if len(gaps) < GAPS_MAX:
+                gaps.add(Gap(str(node), str(name), str(text), number(count)))
+    census = Census(counts, min(times, default=0), max(times, default=0))
+    return Small(census, tuple(sorted(gaps, key=lambda gap: (gap.node, gap.where, gap.reason))), suspects, brokers)
 
 
 def scope_of(census: Census) -> plans.Scope:
@@ -180,15 +200,6 @@ def scope_of(census: Census) -> plans.Scope:
     traced = sorted({node for node, action, _ in census.counts if action == "AppendMessage"})
     has_clients = census.has(("Send", "SendBatch"), (Outcome.OK,))
     return plans.Scope([as_signed(text_hash(node)) for node in traced], has_clients)
-
-
-def suspects_of(engine: Engine) -> Accused:
-    """What the screens could not prove."""
-    accused = Accused()
-    query = "SELECT name, k1, min(text) FROM facts WHERE kind = 'suspect' GROUP BY name, k1"
-    for invariant, key, reason in engine.sql(query):
-        accused.add(str(invariant), [as_unsigned(number(key))], str(reason))
-    return accused
 
 
 def everything(invariants: Iterable[str]) -> Accused:
@@ -199,57 +210,65 @@ def everything(invariants: Iterable[str]) -> Accused:
 
 
 @dataclass(slots=True)
-class _Places:
+class _Comparing:
     """The comparison of digests, and the exact plans over what differs."""
 
     engine: Engine
     streams: Sequence[Stream]
     accused: Accused
     scope: plans.Scope
-    places_only: bool
+    brokers: dict[int, int]
+    wishes: Wishes
     progress: Progress
 
     def look(self) -> None:
-        dirty = self.dirty_ranges()
+        dirty = self._differing()
         if dirty is not None and not len(dirty):
             return
         self.engine.rows(self.streams, dirty, self.progress)
-        for plan in plans.PLANS:
-            if (plan.needs_broker and not self.scope.traced) or (plan.needs_clients and not self.scope.has_clients):
-                continue
-            self._run(plan)
+        chosen = {
+            plan.name: plan
+            for plan in plans.PLANS
+            if (self.scope.traced or not plan.needs_broker) and (self.scope.has_clients or not plan.needs_clients)
+        }
+        found: dict[str, list[Row]] = {}
+        for name, *row in self.engine.sql(plans.all_of(list(chosen.values()), KEYS_MAX + 1)):
+            found.setdefault(str(name), []).append(tuple(row))
+        for name, rows in found.items():
+            self._accuse(chosen[name], rows)
 
-    def dirty_ranges(self) -> U64 | None:
-        """The ranges in which sides differ, as `rows.range_keys`; None for all."""
-        dialect, scope = self.engine.dialect, self.scope
-        names = PLACE_COMPARISONS if self.places_only else None
+    def _differing(self) -> U64 | None:
+        """The ranges in which sides differ, as `rows.range_keys`; None for all. Accuses what is not about ranges."""
+        dialect, scope, places_only = self.engine.dialect, self.scope, self.wishes.places_only
+        names = PLACE_COMPARISONS if places_only else None
         queries = [plans.differing(dialect, each, scope) for each in plans.applying(scope, names)]
         queries += [plans.consumed_elsewhere(dialect, scope)]
         queries += [plans.out_of_time(scope)] if scope.traced else []
-        found = self.engine.sql(" UNION ".join(f"SELECT * FROM ({query}) AS q{n}" for n, query in enumerate(queries)))
-        if len(found) > RANGES_MAX:
+        others = [] if places_only else [("shared", plans.SHARED_QUEUES)]
+        others += [("late", plans.LATE_ENDS)] if self.wishes.promises.settled and not places_only else []
+        found: dict[str, list[tuple[int, int]]] = {"range": [], "shared": [], "late": []}
+        for what, one, other in self.engine.sql(plans.together(queries, others)):
+            found[str(what)].append((number(one), number(other)))
+        late = [as_unsigned(queue) | 1 for queue, _ in found["late"]]
+        self.accused.add("AckedSurvives", late, "a queue ended before something that was acknowledged")
+        shared = [as_unsigned(group) | 1 for group, _ in found["shared"]]
+        self.accused.add("CommittedOffsetNeverAhead", shared, "a queue was consumed by more than one member")
+        if len(found["range"]) > RANGES_MAX:
             return None
-        pairs = np.array([(number(queue), number(at)) for queue, at in found], np.int64).reshape(-1, 2)
+        pairs = np.array(found["range"], np.int64).reshape(-1, 2)
         return range_keys(np.ascontiguousarray(pairs[:, 0]).view(np.uint64), np.ascontiguousarray(pairs[:, 1]))
 
-    def _run(self, plan: plans.Plan) -> None:
-        found = self.engine.sql(f"SELECT * FROM ({plan.sql}) AS plan LIMIT {KEYS_MAX + 1}")
-        queues = {number(row[0]) for row in found}
-        brokers = self._brokers(queues) if plan.nodes else set()
+    def _accuse(self, plan: plans.Plan, rows: Sequence[Row]) -> None:
+        queues = {number(row[0]) for row in rows}
         for invariant in plan.queues:
             self.accused.add(invariant, {as_unsigned(queue) | 1 for queue in queues}, plan.meaning)
         for invariant in plan.messages:
-            self.accused.add(invariant, {message_key(number(row[1])) for row in found}, plan.meaning)
+            self.accused.add(invariant, {message_key(number(row[1])) for row in rows}, plan.meaning)
         for invariant in plan.groups:
-            self.accused.add(invariant, {as_unsigned(number(row[2])) | 1 for row in found}, plan.meaning)
+            self.accused.add(invariant, {as_unsigned(number(row[2])) | 1 for row in rows}, plan.meaning)
         for invariant in plan.nodes:
-            self.accused.add(invariant, {as_unsigned(broker) | 1 for broker in brokers}, plan.meaning)
-
-    def _brokers(self, queues: Collection[int]) -> set[int]:
-        if not queues:
-            return set()
-        listed = self.engine.sql("SELECT DISTINCT k1, k2 FROM facts WHERE kind = 'queue'")
-        return {number(broker) for queue, broker in listed if queue in queues}
+            keys = {as_unsigned(self.brokers[queue]) | 1 for queue in queues if queue in self.brokers}
+            self.accused.add(invariant, keys, plan.meaning)
 
 
 def tasks_of(accused: Accused, judged: Collection[str], parallelism: int) -> list[list[Job]]:

@@ -191,7 +191,7 @@ def unexplained(left: Collection[Role], right: Collection[Role], same: Sequence[
     """Rows of some roles for which there is no row of the others with the same values."""
     on = " AND ".join([*(f"mine.{name} = other.{name}" for name in same), condition])
     return f"""
-SELECT DISTINCT mine.queue, mine.c, mine.grp FROM rows AS mine ANTI JOIN (
+SELECT DISTINCT mine.queue AS queue, mine.c AS c, mine.grp AS grp FROM rows AS mine ANTI JOIN (
   SELECT * FROM rows WHERE role IN ({numbers(right)})) AS other ON {on}
 WHERE mine.role IN ({numbers(left)})"""
 
@@ -200,7 +200,8 @@ def more_often(left: Collection[Role], right: Collection[Role], same: Sequence[s
     """Values that some roles have more often than the others."""
     return f"""
 SELECT DISTINCT queue, message AS c, member AS grp FROM (
-  SELECT queue, max(c) AS message, max(grp) AS member, sum(CASE WHEN role IN ({numbers(left)}) THEN 1 ELSE -1 END) AS balance FROM rows
+  SELECT queue, max(c) AS message, max(grp) AS member,
+    sum(CASE WHEN role IN ({numbers(left)}) THEN 1 ELSE -1 END) AS balance FROM rows
   WHERE role IN ({numbers((*left, *right))}) GROUP BY {", ".join(same)}) AS counted
 WHERE balance > 0"""
 
@@ -273,6 +274,21 @@ HAVING count(DISTINCT c) > 1 OR count(DISTINCT CASE WHEN a <> -1 THEN a END) > 1
     ),
 )
 
+
+def all_of(chosen: Sequence[Plan], limit: int) -> str:
+    """All plans in one query: the name of each before its rows."""
+    limited = "SELECT * FROM (SELECT '{}' AS plan, queue, c, grp FROM ({}) AS found LIMIT {}) AS limited"
+    return " UNION ALL ".join(limited.format(plan.name, plan.sql, limit) for plan in chosen)
+
+
+def together(ranges: Sequence[str], others: Sequence[tuple[str, str]]) -> str:
+    """Ranges that differ by any of some queries, and what queries of one column find, in one query."""
+    differing = " UNION ".join(f"SELECT * FROM ({query}) AS q{at}" for at, query in enumerate(ranges))
+    parts = [f"SELECT 'range' AS what, k1 AS one, k3 AS other FROM ({differing}) AS ranges"]
+    parts += [f"SELECT '{name}', key, 0 FROM ({query}) AS {name}" for name, query in others]
+    return " UNION ALL ".join(parts)
+
+
 DUPLICATES: Final = f"""
 SELECT grp, count(*) AS consumed, count(*) - count(DISTINCT queue, b) AS again FROM rows
 WHERE role = {int(Role.CONSUMED)} GROUP BY grp"""
@@ -280,13 +296,13 @@ WHERE role = {int(Role.CONSUMED)} GROUP BY grp"""
 # --- what is not about ranges ---------------------------------------------------------------------------------------
 
 LATE_ENDS: Final = """
-SELECT acked.k1 FROM (
+SELECT acked.k1 AS key FROM (
   SELECT k1, max(s1) AS most FROM facts WHERE kind = 'acked' GROUP BY k1) AS acked
 JOIN (SELECT k1, max_by(s1, t0) AS queue_end FROM facts WHERE kind = 'end' GROUP BY k1) AS told ON acked.k1 = told.k1
 WHERE acked.most >= told.queue_end"""
 """Queues of which the last pull was told that they end before something that was acknowledged."""
 
 SHARED_QUEUES: Final = """
-SELECT DISTINCT k2 FROM (
+SELECT DISTINCT k2 AS key FROM (
   SELECT k1, k2 FROM facts WHERE kind = 'progress' GROUP BY k1, k2 HAVING count(*) > 1) AS shared"""
 """Groups of which more than one stream consumed a queue."""

@@ -29,6 +29,7 @@ from refmq.verify.spark import plans
 from refmq.verify.spark.columns import U64
 from refmq.verify.spark.environment import require_spark
 from refmq.verify.spark.examine import Job, found_from_text
+from refmq.verify.spark.export import ExportWork
 from refmq.verify.spark.judge import Row
 from refmq.verify.spark.scan import ScanOptions
 from refmq.verify.spark.tasks import ExamineWork, Reader, RowsWork, ScanWork, packed, read_files
@@ -181,6 +182,10 @@ class SparkEngine:
         with self._watched(progress, 0.7, 1.0, "asking the oracles"):
             rows = self._collected(lambda: self._source("refmq-examine", work, len(tasks)))
         return [found_from_text(str(text)) for (text,) in rows]
+
+    def export(self, work: ExportWork) -> list[Row]:
+        """Writes Parquet files; a row for each."""
+        return self._collected(lambda: self._source("refmq-export", work, len(work.streams)))
 
     def close(self) -> None:
         """Gives memory back."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]  # the extra `spark` has it, without types
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from refmq.verify.spark import facts, rows
+from refmq.verify.spark.export import ExportWork
 from refmq.verify.spark.tasks import ExamineWork, RowsWork, ScanWork, unpacked
 
 TEXT_SCHEMA = "text string"
@@ -98,4 +99,25 @@ class ExamineSource(DataSource):
         return _ExamineReader(dict(self.options))
 
 
-SOURCES = (ScanSource, RowsSource, ExamineSource)
+class _ExportReader(_Reader):
+    def batches(self, work: ExportWork, number: int) -> Iterator[Any]:
+        for written in work.run(number):
+            columns = [pa.array([written.path], pa.string()), *(pa.array([n], pa.int64()) for n in written[1:])]
+            yield pa.RecordBatch.from_arrays(columns, names=list(written._fields))
+
+
+class ExportSource(DataSource):
+    """Parquet files as they are written."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "refmq-export"
+
+    def schema(self) -> str:
+        return "path string, events bigint, size_bytes bigint, read_bytes bigint"
+
+    def reader(self, schema: object) -> DataSourceReader:
+        return _ExportReader(dict(self.options))
+
+
+SOURCES = (ExportSource, ScanSource, RowsSource, ExamineSource)

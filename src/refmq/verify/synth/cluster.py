@@ -2,8 +2,8 @@
 
 In a round a producer sends `depth` messages to each of the `queues` of its broker. The broker appends them, flushes
 its log once, dispatches and acknowledges them; then the consumer pulls each queue, gets the `depth` messages and
-commits. All numbers of a round follow from its number, so any stretch of any stream is made by itself, in numpy, at some ten million
-events a second, and 10^9 events need no disk.
+commits. All numbers of a round follow from its number, so any stretch of any stream is made by itself, in numpy, at
+millions of events a second, and 10^9 events need no disk.
 """
 
 from __future__ import annotations

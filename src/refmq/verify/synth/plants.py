@@ -1,8 +1,8 @@
 """Mistakes in a cluster of which everything is known: the kinds there are, and which promises each breaks.
 
 A plant changes the events of one round of one broker and its clients. What it changes belongs together: a message
-that is lost was not served either, so that only the promise about losing messages is broken and not the one about the record.
-Events that are left out leave no gap in the numbering, unless that is the mistake.
+that is lost was not served either, so that only the promise about losing messages is broken and not the one about the
+record. Events that are left out leave no gap in the numbering, unless that is the mistake.
 """
 
 from __future__ import annotations
