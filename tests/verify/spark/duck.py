@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped,unused-ignore]  # it has no types
 
 from refmq.verify.local import Progress
 from refmq.verify.oracles import Promises

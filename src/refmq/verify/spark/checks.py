@@ -18,11 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import ORACLES
-from refmq.verify.spark.suspects import Part
+
+
+class Part(StrEnum):
+    """By which key the lines of a promise may be judged apart from each other."""
+
+    QUEUE = "queue"
+    MESSAGE = "message"
+    GROUP = "group"
+    NODE = "node"
+    """The broker: its steps, and what clients did there."""
+    STREAM = "stream"
+    """What one node recorded."""
+    WHOLE = "whole"
+
 
 INVOKE, OK, FAIL, UNKNOWN, CONSUMED = Outcome.INVOKE, Outcome.OK, Outcome.FAIL, Outcome.UNKNOWN, Outcome.CONSUMED
 
@@ -305,3 +319,43 @@ AFTER_BROKER: Final = (
     "SidesAgree",
 )
 """Whose oracles look at a broker that is not plainly regular."""
+
+
+COLUMN_AFTER: Final = "Oracle"
+"""The column of the vocabulary's table of promises beside which that of the checks stands."""
+
+
+def in_a_word(invariant: str) -> str:
+    """How a promise is checked, for a cell of a table."""
+    if invariant in NOT_CHECKED:
+        return f"no: {NOT_CHECKED[invariant]}"
+    check = CHECKS.get(invariant)
+    return f"{check.proof} (by {check.part})" if check is not None else ""
+
+
+def with_checks(page: str) -> str:
+    """The tables of the vocabulary, with a column more in that of the promises."""
+    found, place = [], -1
+    for line in page.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[0] == "Promise":
+            place = cells.index(COLUMN_AFTER) + 1
+            cells.insert(place, "Spark")
+        elif place > 0 and line.startswith("| ---"):
+            cells.insert(place, "---")
+        elif place > 0 and line.startswith("| `"):
+            cells.insert(place, in_a_word(cells[0].strip("`")))
+        else:
+            place = place if line.startswith("|") else -1
+            found.append(line)
+            continue
+        found.append(f"| {' | '.join(cells)} |")
+    return "\n".join(found) + "\n"
+
+
+def as_markdown() -> str:
+    """The table of the book: how each promise is checked, and what the quick way does not see."""
+    rows = ["| Promise | Judged apart by | Proved clean by | Not seen without `--exact` |", "| --- | --- | --- | --- |"]
+    for name, check in CHECKS.items():
+        rows.append(f"| `{name}` | {check.part} | {check.proof} | {check.blind} |")
+    return "\n".join(rows) + "\n"

@@ -17,8 +17,9 @@ from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import FOUND
 from refmq.verify.oracles.calm import PULL_NOT_FOUND, WAKE_NS_MAX
 from refmq.verify.spark.broker_screen import pair_key
+from refmq.verify.spark.checks import Part
 from refmq.verify.spark.columns import ACTION_CODE, Chunk, Mask
-from refmq.verify.spark.suspects import EVERYTHING, Part, Suspects, part_keys
+from refmq.verify.spark.suspects import EVERYTHING, Suspects, part_keys
 
 BULK: Final = ("Send", "Pull", "CommitOffset")
 """The requests that are screened."""
@@ -131,12 +132,14 @@ class ClientScreen:
 
     def _numbers_rise(self, begun: Chunk) -> bool:
         """Whether the requests of each actor have rising numbers, so that none is made twice."""
+        if not len(begun):
+            return True
         keys = pair_key(begun.actor, begun.action.astype(np.uint64))
         order = np.argsort(keys, kind="stable")
         keys, numbers = keys[order], begun.rows["operation"][order].astype(np.int64)
         same = keys[1:] == keys[:-1]
         rises = not (same & (np.diff(numbers) <= 0)).any()
-        starts = np.flatnonzero(np.append(True, ~same)) if len(keys) else np.empty(0, np.intp)
+        starts = np.flatnonzero(np.append(True, ~same))
         for start, stop in zip(starts.tolist(), np.append(starts[1:], len(keys)).tolist(), strict=True):
             key = int(keys[start])
             rises = rises and int(numbers[start]) > self._last_operation.get(key, -1)

@@ -18,16 +18,20 @@ import numpy as np
 from refmq.trace.record import Outcome
 from refmq.verify.local import counted, shown_with
 from refmq.verify.oracles import ORACLES, Line, Promises
+from refmq.verify.oracles.calm import ENDS, LASTING
 from refmq.verify.recordings import Stream
-from refmq.verify.spark.checks import CHECKS, Check
+from refmq.verify.spark.checks import CHECKS, Check, Part
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
-from refmq.verify.spark.columns import U64, Chunk, Mask, StreamReader, codes
+from refmq.verify.spark.columns import ACTIONS, U64, Chunk, Mask, StreamReader, codes
 from refmq.verify.spark.scan import REST, SUBSETS
 from refmq.verify.spark.suspects import EVERYTHING, part_keys
 from refmq.verify.verdicts import Found, Shown
 
 KEPT_LINES_MAX: Final = 300_000
 """Lines of one job that are kept, some 100 MB; with more the streams are read again, as often as is needed."""
+
+FAULTS: Final = codes(sorted(({*LASTING, *ENDS, "Disconnect"} - {"StopStore"}) & set(ACTIONS)))
+"""What every oracle is told of, whoever recorded it."""
 
 Chunks = Callable[[Stream], Iterator[Chunk]]
 """Reads a stream."""
@@ -132,6 +136,8 @@ class Selection:
             chosen &= np.isin(chunk.action, self._reads)
         if len(self._shared):
             chosen |= np.isin(chunk.action, self._shared)
+        if self.job.check.part is not Part.STREAM:  # there the numbers of events count, and these have others
+            chosen |= np.isin(chunk.action, FAULTS) & (chunk.outcome == Outcome.STEP)
         return chunk.only(chosen | chunk.is_world)
 
 

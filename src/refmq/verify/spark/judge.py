@@ -19,14 +19,14 @@ from refmq.verify.oracles import ORACLES, Promises
 from refmq.verify.picture import LOANS_MAX, QUEUES_MAX, SERIES, Lag, Loan, Picture
 from refmq.verify.recordings import Gap, Recordings, Stream
 from refmq.verify.spark import plans
-from refmq.verify.spark.checks import CHECKS
+from refmq.verify.spark.checks import CHECKS, Part
 from refmq.verify.spark.columns import U64, text_hash
 from refmq.verify.spark.digest import Role
 from refmq.verify.spark.examine import Job, together
 from refmq.verify.spark.facts import as_signed, as_unsigned
 from refmq.verify.spark.rows import range_keys
 from refmq.verify.spark.scan import REST, ScanOptions
-from refmq.verify.spark.suspects import EVERYTHING, KEYS_MAX, Part, message_key
+from refmq.verify.spark.suspects import EVERYTHING, KEYS_MAX, message_key
 from refmq.verify.verdicts import Census, Found, Judgement, conclude, why_not_judged
 
 RANGES_MAX: Final = 200_000

@@ -12,14 +12,14 @@ import numpy as np
 from refmq.trace.record import Outcome
 from refmq.verify.recordings import Gap
 from refmq.verify.spark.broker_screen import START, TABLES, BrokerScreen
-from refmq.verify.spark.checks import AFTER_BROKER, CHECKS
+from refmq.verify.spark.checks import AFTER_BROKER, CHECKS, Part
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
 from refmq.verify.spark.client_screen import ClientScreen
 from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, text_hash
 from refmq.verify.spark.digest import Cells, added, digest_cells, keys_of
 from refmq.verify.spark.facts import Columns, Facts, as_signed, cell_columns
 from refmq.verify.spark.record_screen import RecordScreen
-from refmq.verify.spark.suspects import Part, Suspects, part_keys, stream_key
+from refmq.verify.spark.suspects import Suspects, part_keys, stream_key
 
 REST: Final = ":rest"
 """Ends the name of a promise whose oracle looks only at events that no screen has judged."""

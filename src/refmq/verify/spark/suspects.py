@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
 import numpy as np
 
 from refmq.model.vocabulary import fields_of
 from refmq.trace.record import Outcome
+from refmq.verify.spark.checks import Part
 from refmq.verify.spark.columns import ACTIONS, U64, Chunk, mix, text_hash
 
 KEYS_MAX: Final = 100_000
 """Suspect keys of one promise in one stream. With more of them the oracle looks at everything."""
 EVERYTHING: Final = 0
 """The key that stands for all keys."""
-
-
-class Part(StrEnum):
-    """By which key the lines of a promise may be judged apart from each other."""
-
-    QUEUE = "queue"
-    MESSAGE = "message"
-    GROUP = "group"
-    NODE = "node"
-    """The broker: its steps, and what clients did there."""
-    STREAM = "stream"
-    """What one node recorded."""
-    WHOLE = "whole"
 
 
 def part_keys(chunk: Chunk, part: Part) -> U64:

@@ -160,9 +160,9 @@ KINDS: Final = (
         {CONSUMER: changed("Pull", Outcome.OK, 1, b=-1_000)},
     ),
     Kind(
-        "queue out of order",
+        "dispatch out of order",
         "dispatch does not follow the log",
-        ("QueueMatchesLog",),
+        ("NodeCoherent",),
         {BROKER: exchanged("DispatchMessage", 0, 4)},
     ),
     Kind(
