@@ -7,6 +7,7 @@ same paths. (The C extension is used where it is installed; without it the numpy
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import sys
@@ -19,8 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import refmq
-import refmq_fast
 from refmq.errors import RefmqError
 from refmq.verify.local import Progress
 from refmq.verify.oracles import Promises
@@ -112,9 +111,10 @@ def zipped_sources(folder: Path) -> Path:
     """The Python sources of refmq as a zip that executors import from."""
     path = folder / "refmq-sources.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for package in (refmq, refmq_fast):
-            assert package.__file__ is not None
-            root = Path(package.__file__).parent
+        for package in ("refmq", "refmq_fast"):
+            spec = importlib.util.find_spec(package)
+            assert spec is not None and spec.origin is not None, "we run from it"
+            root = Path(spec.origin).parent
             for source in sorted(root.rglob("*.py")):
                 archive.write(source, str(Path(root.name) / source.relative_to(root)))
     return path
