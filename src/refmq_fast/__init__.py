@@ -30,6 +30,7 @@ else:
             crc32_is_accelerated,
             crc32_portable,
             digest_rows,
+            read_log_units,
             scan_records,
         )
     except ModuleNotFoundError:
@@ -59,6 +60,7 @@ __all__ = [
     "crc32_is_accelerated",
     "crc32_portable",
     "digest_rows",
+    "read_log_units",
     "scan_records",
 ]
 

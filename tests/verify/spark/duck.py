@@ -38,6 +38,11 @@ class DuckEngine:
         schema = [(name, pa.string() if name in facts.TEXTS else pa.int64()) for name in facts.COLUMNS]
         self._fill("facts", schema, (facts.to_arrow(each) for n in range(len(streams)) for each in work.run(n)))
 
+    def facts_of(self, work: Any, tasks: int, progress: Progress) -> None:
+        sent = unpacked(packed(work))
+        schema = [(name, pa.string() if name in facts.TEXTS else pa.int64()) for name in facts.COLUMNS]
+        self._fill("facts", schema, (facts.to_arrow(each) for n in range(tasks) for each in sent.run(n)))
+
     def rows(self, streams: Sequence[Stream], dirty: U64 | None, progress: Progress) -> None:
         work = RowsWork(tuple(streams), self._reader, None if dirty is None else dirty.tobytes())
         schema = [(name, pa.int64()) for name in rows.NUMBERS]

@@ -322,7 +322,7 @@ def picture_by(engine: Engine) -> Picture:
     ):
         picture.latencies[str(request), number(exponent)] += int(str(count))
     names, groups = _names(engine, "queue"), _names(engine, "group")
-    loans = f"SELECT k1, text, t0, name, k4 FROM facts WHERE kind = 'lock' ORDER BY t0 LIMIT {LOANS_MAX}"
+    loans = f"SELECT k1, text, t0, name, k4 FROM facts WHERE kind = 'lock' ORDER BY t0, k1, text LIMIT {LOANS_MAX}"
     for queue, member, at_ns, action, granted in engine.sql(loans):
         is_granted = action == "LockQueue" and granted == 1
         picture.loans.append(Loan(names.get(number(queue), "?"), str(member), number(at_ns), is_granted))
@@ -330,7 +330,7 @@ def picture_by(engine: Engine) -> Picture:
 SELECT progress.k2, progress.k1, max(progress.s2), max_by(told.s1, told.t0) FROM facts AS progress
 JOIN facts AS told ON told.kind = 'end' AND told.k1 = progress.k1
 WHERE progress.kind = 'progress' GROUP BY progress.k2, progress.k1
-ORDER BY max(progress.s2) - max_by(told.s1, told.t0) LIMIT {QUEUES_MAX}"""
+ORDER BY max(progress.s2) - max_by(told.s1, told.t0), progress.k2, progress.k1 LIMIT {QUEUES_MAX}"""
     for group, queue, consumed_to, end in engine.sql(lagging):
         names_of = (groups.get(number(group), "?"), names.get(number(queue), "?"))
         picture.lags.append(Lag(*names_of, number(consumed_to), number(end)))

@@ -290,8 +290,9 @@ def together(ranges: Sequence[str], others: Sequence[tuple[str, str]]) -> str:
 
 
 DUPLICATES: Final = f"""
-SELECT grp, count(*) AS consumed, count(*) - count(DISTINCT queue, b) AS again FROM rows
-WHERE role = {int(Role.CONSUMED)} GROUP BY grp"""
+SELECT grp, sum(n) AS consumed, sum(n - 1) AS again FROM (
+  SELECT grp, queue, b, count(*) AS n FROM rows WHERE role = {int(Role.CONSUMED)} GROUP BY grp, queue, b) AS places
+GROUP BY grp"""
 
 # --- what is not about ranges ---------------------------------------------------------------------------------------
 

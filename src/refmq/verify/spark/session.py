@@ -183,6 +183,15 @@ class SparkEngine:
             rows = self._collected(lambda: self._source("refmq-examine", work, len(tasks)))
         return [found_from_text(str(text)) for (text,) in rows]
 
+    def facts_of(self, work: object, tasks: int, progress: Progress) -> None:
+        """`stores.StoreEngine`: the facts that the tasks of a work yield."""
+        self.close()
+        frame = self._source("refmq-facts", work, tasks).persist()
+        frame.createOrReplaceTempView("facts")
+        self._frames.append(frame)
+        with self._watched(progress, 0.0, 1.0, "reading the store"):
+            frame.count()
+
     def export(self, work: ExportWork) -> list[Row]:
         """Writes Parquet files; a row for each."""
         return self._collected(lambda: self._source("refmq-export", work, len(work.streams)))
