@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 
+from refmq.cli import _verify_stores
 from refmq.cli.output import warn
 from refmq.errors import CheckFound, UsageError
 from refmq.verify.local import LOCAL_BYTES_MAX, Progress, judge_here
@@ -53,6 +54,9 @@ class EngineChoice(StrEnum):
 @click.option("--settled", is_flag=True, help="The traces end with a quiet time in which everything came to rest.")
 @click.option("--exact", is_flag=True, help="With Spark: ask the oracles about every event, whatever digests show.")
 @click.option("--places-only", is_flag=True, help="With Spark: judge only what digests of places show.")
+@click.option(
+    "--replicas", is_flag=True, help="The stores are of one master and its slaves: compare their logs as well."
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the report as JSON.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with charts.")
 def command(
@@ -63,14 +67,22 @@ def command(
     settled: bool,
     exact: bool,
     places_only: bool,
+    replicas: bool,
     json_file: Path | None,
     html_file: Path | None,
 ) -> None:
     """Judge the traces in PLACES: files, or directories that nodes and clients wrote with --trace.
 
+    PLACES may be the directories of stopped or copied stores instead, ours or of a real broker: their logs are compared
+    with their queues and indexes.
+
     Exit code 3 when a promise was broken.
     """
     choice = EngineChoice.SPARK if master is not None else EngineChoice(engine)
+    stores = _verify_stores.stores_of(places)
+    if stores:
+        judge_stores(stores, choice, master or LOCAL_MASTER, replicas, json_file)
+        return
     recordings = find_recordings(places)
     for gap in recordings.gaps:
         warn(str(gap))
@@ -88,6 +100,22 @@ def command(
                 recordings, promises, master or LOCAL_MASTER, told.tell, exact, places_only, html_file is not None
             )
     report(judgement, picture, json_file, html_file)
+
+
+def judge_stores(stores: list[Path], choice: EngineChoice, master: str, replicas: bool, json_file: Path | None) -> None:
+    """The reference for what is small, Spark for the rest, and for what only it can do."""
+    needs_spark = replicas or json_file is not None
+    if choice is EngineChoice.LOCAL and needs_spark:
+        raise UsageError(
+            "--replicas and --json are Spark's where stores are judged; `refmq store verify` has a --json."
+        )
+    if choice is EngineChoice.AUTO and not needs_spark and _verify_stores.is_small(stores):
+        choice = EngineChoice.LOCAL
+    with Told() as told:
+        if choice is EngineChoice.LOCAL:
+            _verify_stores.here(stores, told.tell)
+        else:
+            _verify_stores.by_spark(stores, master, replicas, json_file, told.tell)
 
 
 def chosen_engine(recordings: Recordings, needs_spark: bool) -> EngineChoice:

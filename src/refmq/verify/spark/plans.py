@@ -28,7 +28,7 @@ class Dialect:
     modulus: str
     """What makes the sum one modulo 2^64."""
 
-    def difference(self, column: str, left: Collection[Role], right: Collection[Role]) -> str:
+    def difference(self, column: str, left: Collection[int], right: Collection[int]) -> str:
         """The sum of a column over some roles less that over others, modulo 2^64."""
         value = f"CAST({column} AS {self.wide})"
         cases = f"WHEN k4 IN ({numbers(left)}) THEN {value} WHEN k4 IN ({numbers(right)}) THEN -{value}"

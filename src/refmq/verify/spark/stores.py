@@ -235,9 +235,10 @@ class _Reader:
             chosen = np.isin(dirty_key(side, numbers, ranges), self.dirty)
             columns = [value.astype(np.int64)[chosen] for value in values]
             if chosen.any():
-                names = dict(zip(("s1", "s2", "s3"), columns, strict=False))
+                told = dict(zip(("s1", "s2", "s3"), columns, strict=False))
                 place: Columns = {"k1": signed(numbers[chosen]), "k2": at[chosen], "k3": ranges[chosen]}
-                yield {"kind": ["row"] * int(chosen.sum()), **place, "k4": np.full(int(chosen.sum()), side), **names}
+                count = int(chosen.sum())
+                yield {"kind": ["row"] * count, **place, "k4": np.full(count, side), **told}
             return
         if not len(at):
             return
@@ -356,7 +357,7 @@ def _differing(engine: StoreEngine) -> U64:
     """The ranges in which two sides differ."""
     found = [np.empty(0, np.uint64)]
     for _, left, right in SIDES:
-        sums = [engine.dialect.difference(name, [left], [right]) for name in ("n", "s1", "s2", "s3")]  # type: ignore[list-item]  # numbers, as roles are
+        sums = [engine.dialect.difference(name, [left], [right]) for name in ("n", "s1", "s2", "s3")]
         rows = engine.sql(f"""
 SELECT k1, k3 FROM facts WHERE kind = 'cell' AND k4 IN ({left}, {right}) GROUP BY k1, k3
 HAVING {" OR ".join(f"{each} <> 0" for each in sums)} LIMIT {RANGES_MAX}""")
@@ -370,7 +371,8 @@ def _unmatched(left: int, right: int) -> str:
     """What one of two sides holds at a place, and the other does not, or not like this; the log first."""
     same_key = " AND mine.s1 = other.s1" if left == KEYED else ""
     return f"""
-SELECT coalesce(mine.k1, other.k1), coalesce(mine.k2, other.k2), mine.s1, mine.s2, mine.s3, other.s1, other.s2, other.s3
+SELECT coalesce(mine.k1, other.k1), coalesce(mine.k2, other.k2),
+  mine.s1, mine.s2, mine.s3, other.s1, other.s2, other.s3
 FROM (SELECT * FROM facts WHERE k4 = {left}) AS mine
 FULL OUTER JOIN (SELECT * FROM facts WHERE k4 = {right}) AS other
   ON mine.k1 = other.k1 AND mine.k2 = other.k2{same_key}
