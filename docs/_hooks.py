@@ -78,6 +78,14 @@ def vocabulary() -> str:
     if root not in sys.path:
         sys.path.insert(0, root)
     from conformance.vocabulary import as_markdown
+    from refmq.verify.spark.checks import with_checks
+
+    return with_checks(as_markdown())
+
+
+def spark_checks() -> str:
+    """A row for each promise: how Spark checks it."""
+    from refmq.verify.spark.checks import as_markdown
 
     return as_markdown()
 
@@ -85,6 +93,7 @@ def vocabulary() -> str:
 MARKERS = {
     "<!-- cli-reference -->": cli_reference,
     "<!-- error-reference -->": error_reference,
+    "<!-- spark-checks -->": spark_checks,
     "<!-- vocabulary -->": vocabulary,
     "<!-- nameserver-settings -->": nameserver_settings,
 }

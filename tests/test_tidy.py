@@ -113,6 +113,8 @@ VALUES_ONLY = {
 }
 # A package whose modules share one test, with the reason why one for each would say less.
 TOGETHER = {
+    "verify/spark": "test_agreement.py",  # screens, plans and examination are right if they agree with the oracles
+    "verify/synth": "test_synth.py",  # a cluster, its mistakes and its files are one trace
     "verify/oracles": "test_oracles.py",  # a table from each promise to the runs that break it, whoever judges it
 }
 

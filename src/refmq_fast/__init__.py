@@ -29,6 +29,8 @@ else:
             crc32,
             crc32_is_accelerated,
             crc32_portable,
+            digest_rows,
+            read_log_units,
             scan_records,
         )
     except ModuleNotFoundError:
@@ -57,6 +59,8 @@ __all__ = [
     "crc32",
     "crc32_is_accelerated",
     "crc32_portable",
+    "digest_rows",
+    "read_log_units",
     "scan_records",
 ]
 

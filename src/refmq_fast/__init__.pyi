@@ -28,6 +28,14 @@ def crc32_portable(data: Buffer, value: int = 0, /) -> int:
 def crc32_is_accelerated() -> bool:
     """Whether ``crc32`` uses carry-less multiplication on this processor."""
 
+def digest_rows(rows: Buffer, roles: Buffer, topics: Buffer, groups: Buffer, keys: Buffer, /) -> bytes:
+    """The cells of the digest of some rows of a trace, as `refmq.verify.spark.digest` lays them out. Reads with the GIL
+    released: do not write to what it reads."""
+
+def read_log_units(data: Buffer, position: int, check_crc: bool, /) -> tuple[bytes, bytes, int]:
+    """Records of a log, their keys, and where reading stopped, as `refmq.verify.spark.log_pieces` lays them out. Reads
+    with the GIL released: do not write to what it reads."""
+
 def scan_records(
     data: bytes | memoryview, position: int, in_file: int, page_bytes: int, check_crc: bool, /
 ) -> tuple[int, int, int]:

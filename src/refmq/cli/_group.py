@@ -18,7 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "serve": ("refmq.cli.serve", "Run a nameserver and a broker on loopback until Ctrl-C."),
     "spec": ("refmq.cli.spec", "Check the TLA+ specifications, and traces against them."),
     "store": ("refmq.cli.store", "Look at the files of a stopped or copied store, ours or Java's."),
-    "trace": ("refmq.cli.trace", "Read recorded traces."),
+    "trace": ("refmq.cli.trace", "Read recorded traces, and make some."),
+    "verify": ("refmq.cli.verify", "Judge recorded traces: were the promises kept?"),
 }
 
 

@@ -18,6 +18,8 @@
 int rmq_add_type(PyObject *module, PyType_Spec *spec);
 
 int rmq_bind_crc32(PyObject *module);
+int rmq_bind_digest(PyObject *module);
+int rmq_bind_log_units(PyObject *module);
 int rmq_bind_job(PyObject *module);
 int rmq_bind_record(PyObject *module);
 int rmq_bind_store(PyObject *module);

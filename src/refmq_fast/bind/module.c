@@ -12,7 +12,7 @@ int rmq_add_type(PyObject *module, PyType_Spec *spec)
 
 static int exec_module(PyObject *module)
 {
-    if (rmq_bind_crc32(module) < 0 || rmq_bind_trace(module) < 0 || rmq_bind_record(module) < 0 ||
+    if (rmq_bind_crc32(module) < 0 || rmq_bind_digest(module) < 0 || rmq_bind_log_units(module) < 0 || rmq_bind_trace(module) < 0 || rmq_bind_record(module) < 0 ||
         rmq_bind_job(module) < 0 || rmq_bind_disk_posix(module) < 0 || rmq_bind_store(module) < 0 ||
         rmq_bind_plane(module) < 0 || rmq_bind_notes(module) < 0 || rmq_bind_shell(module) < 0) {
         return -1;

@@ -1,0 +1,188 @@
+"""Asking oracles about their suspects: the events of a few keys, from all streams, in their order.
+
+A task of Spark reads the streams itself and picks the events that its oracles read of their keys. Nothing is shuffled
+and nothing goes through the JVM but what was found. Reading costs far less than judging: tasks share the judging and
+repeat the reading.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Final
+
+import numpy as np
+
+from refmq.trace.record import Outcome
+from refmq.verify.local import counted, shown_with
+from refmq.verify.oracles import ORACLES, Line, Promises
+from refmq.verify.oracles.calm import ENDS, LASTING
+from refmq.verify.recordings import Stream
+from refmq.verify.spark.checks import CHECKS, Check, Part
+from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
+from refmq.verify.spark.columns import ACTIONS, U64, Chunk, Mask, StreamReader, codes
+from refmq.verify.spark.scan import REST, SUBSETS
+from refmq.verify.spark.suspects import EVERYTHING, part_keys
+from refmq.verify.verdicts import Found, Shown
+
+KEPT_LINES_MAX: Final = 300_000
+"""Lines of one job that are kept, some 100 MB; with more the streams are read again, as often as is needed."""
+
+FAULTS: Final = codes(sorted(({*LASTING, *ENDS, "Disconnect"} - {"StopStore"}) & set(ACTIONS)))
+"""What every oracle is told of, whoever recorded it."""
+
+Chunks = Callable[[Stream], Iterator[Chunk]]
+"""Reads a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question to an oracle: about which keys."""
+
+    invariant: str
+    """May end with `REST`."""
+    keys: tuple[int, ...]
+    """`EVERYTHING` among them: all."""
+    bucket: int = 0
+    buckets: int = 1
+    """Keys are shared among so many jobs."""
+
+    @property
+    def promise(self) -> str:
+        return self.invariant.removesuffix(REST)
+
+    @property
+    def check(self) -> Check:
+        return CHECKS[self.promise]
+
+    @property
+    def is_rest(self) -> bool:
+        return self.invariant.endswith(REST)
+
+
+def read_plainly(stream: Stream) -> Iterator[Chunk]:
+    return StreamReader(stream).chunks()
+
+
+def examine(
+    jobs: Sequence[Job], streams: Sequence[Stream], promises: Promises, chunks: Chunks = read_plainly
+) -> Iterator[tuple[str, Found]]:
+    """What the oracles of some jobs find. The streams are read once for all jobs whose lines can be kept."""
+    selections = [Selection(job) for job in jobs]
+    kept = gathered(selections, streams, chunks)
+    for selection, placed in zip(selections, kept, strict=True):
+        lines: Iterable[Line]
+        if placed is not None:
+            lines = [line for _, line in heapq.merge(*placed, key=_order)]
+        else:
+            lines = Replayed(selection, streams, chunks)
+        count, findings = counted(ORACLES[selection.job.promise](lines, promises))
+        yield selection.job.promise, Found(count, shown_with(lines, findings))
+
+
+Placed = tuple[int, Line]
+
+
+def _order(placed: Placed) -> int:
+    return placed[0]
+
+
+def gathered(
+    selections: Sequence[Selection], streams: Sequence[Stream], chunks: Chunks
+) -> list[list[list[Placed]] | None]:
+    """The lines of each selection, stream by stream; None where there are too many to be kept."""
+    kept: list[list[list[Placed]] | None] = [[] for _ in selections]
+    counts = [0] * len(selections)
+    for stream in streams:
+        for lists in kept:
+            if lists is not None:
+                lists.append([])
+        for chunk in chunks(stream):
+            for number, selection in enumerate(selections):
+                lists = kept[number]
+                if lists is None:
+                    continue
+                chosen = selection.of(chunk)
+                counts[number] += len(chosen)
+                if counts[number] > KEPT_LINES_MAX:
+                    kept[number] = None
+                elif len(chosen):
+                    lists[-1].extend(chosen.lines(counted=selection.is_counted))
+    return kept
+
+
+class Selection:
+    """Which events an oracle is shown."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.is_counted = job.invariant != f"WellFormed{REST}"
+        """Whether the events still have numbers one after another."""
+        self._keys = None if EVERYTHING in job.keys else np.array(sorted(job.keys), np.uint64)
+        reads = SUBSETS.get(job.invariant, job.check.reads)
+        self._reads = codes(tuple(reads)) if reads else None
+        self._shared = codes(tuple(job.check.shared))
+
+    def of(self, chunk: Chunk) -> Chunk:
+        keys = part_keys(chunk, self.job.check.part)
+        chosen = in_bucket(keys, self.job)
+        if self._keys is not None:
+            chosen &= np.isin(keys, self._keys)
+        if self.job.invariant == f"WellFormed{REST}":
+            chosen &= (chunk.outcome != Outcome.STEP) & ~np.isin(chunk.action, codes(CLIENT_BULK))
+        elif self._reads is not None:
+            chosen &= np.isin(chunk.action, self._reads)
+        if len(self._shared):
+            chosen |= np.isin(chunk.action, self._shared)
+        if self.job.check.part is not Part.STREAM:  # there the numbers of events count, and these have others
+            chosen |= np.isin(chunk.action, FAULTS) & (chunk.outcome == Outcome.STEP)
+        return chunk.only(chosen | chunk.is_world)
+
+
+def in_bucket(keys: U64, job: Job) -> Mask:
+    return np.asarray((keys >> np.uint64(1)) % np.uint64(job.buckets) == job.bucket, np.bool_)
+
+
+class Replayed(Iterable[Line]):
+    """The chosen lines of all streams in one order, read again as often as somebody asks."""
+
+    def __init__(self, selection: Selection, streams: Sequence[Stream], chunks: Chunks) -> None:
+        self._selection = selection
+        self._streams = streams
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[Line]:
+        for _, line in heapq.merge(*map(self._of_stream, self._streams), key=_order):
+            yield line
+
+    def _of_stream(self, stream: Stream) -> Iterator[Placed]:
+        for chunk in self._chunks(stream):
+            yield from self._selection.of(chunk).lines(counted=self._selection.is_counted)
+
+
+def found_to_text(invariant: str, found: Found) -> str:
+    """What was found, as a row of a table carries it."""
+    return json.dumps({"invariant": invariant, "count": found.count, "shown": [asdict(each) for each in found.shown]})
+
+
+def found_from_text(text: str) -> tuple[str, Found]:
+    data = json.loads(text)
+    shown = tuple(Shown(**{**each, "witness": tuple(each["witness"])}) for each in data["shown"])
+    return data["invariant"], Found(data["count"], shown)
+
+
+def together(results: Sequence[tuple[str, Found]]) -> dict[str, Found]:
+    """What several jobs found of each promise. What all parts share may be found in more than one of them."""
+    shown: dict[str, dict[tuple[object, ...], Shown]] = {}
+    hidden: dict[str, int] = {}
+    for invariant, found in results:
+        for each in found.shown:
+            key = (each.sentence, each.node, each.at_ns, each.sequence)
+            shown.setdefault(invariant, {}).setdefault(key, each)
+        hidden[invariant] = hidden.get(invariant, 0) + found.count - len(found.shown)
+    return {
+        invariant: Found(len(shown.get(invariant, ())) + more, tuple(shown.get(invariant, {}).values()))
+        for invariant, more in hidden.items()
+    }
