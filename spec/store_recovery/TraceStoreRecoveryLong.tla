@@ -248,7 +248,7 @@ StopStore(e) ==
 \* Of a store that was there before the trace nobody knows how it was left.
 StartStore(e) ==
     /\ mode = "down"
-    /\ IF taken = 0 /\ Base > 0 THEN e.was_clean \in {0, 1} ELSE (e.was_clean = 1) = ~abort
+    /\ IF taken = 0 /\ Base > 0 THEN e.was_clean \in {0, 1} ELSE e.was_clean = (IF abort THEN 0 ELSE 1)
     /\ mode' = "started" /\ abort' = TRUE
     /\ UNCHANGED <<logVars, queueVars, builtVars, putVars, shaken, valid, trusted>>
 
