@@ -23,15 +23,19 @@ from pathlib import Path
 from typing import Final
 
 from refmq.errors import UsageError
+from refmq.model import vocabulary
 from refmq.model.step import Event
 from refmq.verify.spec.catalogue import find_configurations, library
 from refmq.verify.spec.check import RunOptions
-from refmq.verify.spec.store_hints import FIELDS, HINTS, Hinted, Row, hinted
+from refmq.verify.spec import store_hints, transaction_hints
+from refmq.verify.spec.store_hints import Hinted, Row, hinted
+from refmq.verify.spec.transaction_hints import hinted_transactions
 from refmq.verify.spec.tlc import Found, Tlc, run_tlc
 
 EVENTS_FILE: Final = "trace.events"
 TAKEN: Final = re.compile(r'<<"taken", (\d+)>>')
-LONG_SUFFIX: Final = "Long"
+CHECK_MAX: Final = 15
+"""How often RocketMQ asks about a half message: transactionCheckMax."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +59,25 @@ def judge_store(
     tlc: Tlc, spec_dir: Path, events: Sequence[Event], options: RunOptions, *, sync_flush: bool
 ) -> LongAnswer:
     """Whether the steps of one store are a behaviour of StoreRecovery."""
-    trace = [event for event in events if event.action in FIELDS]
+    trace = [event for event in events if event.action in store_hints.FIELDS]
     if not trace:
         raise UsageError("the trace has no events of a store")
     made = hinted(trace)
     name = "long_trace" if sync_flush else "long_trace_async_flush"
     constants = {"Queues": made.queues, "Base": made.base}
     return judge_rows(tlc, spec_dir, f"store_recovery/{name}", made, constants, trace, options)
+
+
+def judge_transactions(
+    tlc: Tlc, spec_dir: Path, events: Sequence[Event], options: RunOptions, *, check_max: int = CHECK_MAX
+) -> LongAnswer:
+    """Whether the transactions of one broker are a behaviour of TransactionCheckBack."""
+    trace = [event for event in events if event.action in transaction_hints.FIELDS]
+    if not trace:
+        raise UsageError("the trace has no transactions")
+    made = hinted_transactions(trace)
+    constants = {"Base": made.base, "CheckMax": check_max}
+    return judge_rows(tlc, spec_dir, "transaction_check_back/long_trace", made, constants, trace, options)
 
 
 def judge_rows(
@@ -79,8 +95,8 @@ def judge_rows(
         folder = Path(folder_name)
         module = folder / f"{configuration.module.stem}Run.tla"
         module.write_text(f"---- MODULE {module.stem} ----\nEXTENDS {configuration.module.stem}\n====\n")
-        (folder / "TraceEvents.tla").write_text(STUB if tlc.runs_operators(options.heap) else spelled_out(made.rows))
-        (folder / EVENTS_FILE).write_bytes(encoded(made.rows))
+        (folder / "TraceEvents.tla").write_text(STUB if tlc.runs_operators(options.heap) else spelled_out(made))
+        (folder / EVENTS_FILE).write_bytes(encoded(made))
         outcome = run_tlc(
             tlc,
             module,
@@ -115,20 +131,18 @@ EventAt(n) == n
 
 def shown(event: Event) -> str:
     place = f" {event.subject}/{event.queue_id}" if event.queue_id >= 0 else ""
-    values = ", ".join(f"{name}={value}" for name, value in zip(FIELDS[event.action], event[4:], strict=False))
+    names = vocabulary.FIELDS[event.action]
+    values = ", ".join(f"{name}={value}" for name, value in zip(names, event[4:], strict=False))
     return f"{event.action}{place} ({values})"
 
 
-def names_of(action: str) -> tuple[str, ...]:
-    return ("queue", *FIELDS[action], *HINTS.get(action, ()))
-
-
-def encoded(rows: Sequence[Row]) -> bytes:
+def encoded(made: Hinted) -> bytes:
     """The file that TraceEvents.java reads."""
+    rows = made.rows
     kinds = {action: kind for kind, action in enumerate(dict.fromkeys(row.action for row in rows))}
     parts = [struct.pack(">i", len(kinds))]
     for action in kinds:
-        names = names_of(action)
+        names = made.names[action]
         parts += [text(action), struct.pack(">i", len(names)), *map(text, names)]
     parts.append(struct.pack(">i", len(rows)))
     for row in rows:
@@ -142,17 +156,17 @@ def text(name: str) -> bytes:
     return struct.pack(">H", len(data)) + data
 
 
-def spelled_out(rows: Sequence[Row]) -> str:
+def spelled_out(made: Hinted) -> str:
     """The module TraceEvents with the events in it."""
-    records = ",\n    ".join(map(record, rows))
+    records = ",\n    ".join(record(row, made.names[row.action]) for row in made.rows)
     return (
         "---- MODULE TraceEvents ----\nEXTENDS Integers, Sequences\n"
         f"Events == <<\n    {records}\n>>\nEventCount == Len(Events)\nEventAt(n) == Events[n]\n====\n"
     )
 
 
-def record(row: Row) -> str:
-    pairs = zip(names_of(row.action), (row.queue, *row.fields, *row.hints), strict=True)
+def record(row: Row, names: Sequence[str]) -> str:
+    pairs = zip(names, (row.queue, *row.fields, *row.hints), strict=True)
     fields = (f"{name} |-> {literal(name, value)}" for name, value in pairs)
     return f'[action |-> "{row.action}", {", ".join(fields)}]'
 

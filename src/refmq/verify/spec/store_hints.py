@@ -49,6 +49,7 @@ HINTS: Final[dict[str, tuple[str, ...]]] = {
 FIELDS: Final = {action.name: action.fields for action in vocabulary.STORE_RECOVERY.actions} | {
     "Lost": ("queue_offset",)
 }
+NAMES: Final = {action: ("queue", *FIELDS[action], *HINTS.get(action, ())) for action in FIELDS}
 ENDINGS: Final = frozenset({"StopStore", "ProcessCrash", "PowerLoss"})
 SLOTS: Final = ("a", "b", "c", "d")
 
@@ -75,6 +76,14 @@ class Hinted:
     queues: int
     base: int
     """Where the log ended before the trace began."""
+    names: dict[str, tuple[str, ...]]
+    """Action -> the names of what its rows hold."""
+
+
+def checked_number(name: str, value: int) -> int:
+    if abs(value) > TLC_INTEGER_MAX:
+        raise UsageError(f"{name} is {value}, more than TLC's 32 bits hold")
+    return value
 
 
 @dataclass(slots=True)
@@ -112,9 +121,7 @@ class _Hinter:
             return known.setdefault(value, len(known) + 1)
         if name.endswith("_ms") and value:
             return self.ranks[value]
-        if abs(value) > TLC_INTEGER_MAX:
-            raise UsageError(f"{name} is {value}, more than TLC's 32 bits hold")
-        return value
+        return checked_number(name, value)
 
     def unit(self, queue: int, queue_offset: int) -> int:
         return self.units.get(queue, {}).get(queue_offset, 0)
@@ -215,4 +222,4 @@ def hinted(events: Iterable[Event]) -> Hinted:
     hinter.ranks = {time: rank for rank, time in enumerate(sorted(times), start=1)}
     for number in range(len(trace)):
         hinter.take(number, trace)
-    return Hinted(hinter.rows, len(hinter.queues), base)
+    return Hinted(hinter.rows, len(hinter.queues), base, NAMES)
