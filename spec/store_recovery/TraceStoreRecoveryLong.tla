@@ -140,7 +140,7 @@ RollFile(e) ==
 
 FlushLog(e) ==
     /\ mode = "serving"
-    /\ flushed < e.flushed_to /\ e.flushed_to <= wrote
+    /\ flushed <= e.flushed_to /\ e.flushed_to <= wrote     \* two flushes may have begun together
     /\ Boundary(e.flushed_to, e.of)
     /\ e.log_ms >= stamp.ms
     /\ flushed' = e.flushed_to

@@ -109,7 +109,7 @@ RollFile(e) ==
     /\ UNCHANGED <<flushed, cuts, halves, ops, newOps, asides, messageVars, roundVars>>
 
 FlushLog(e) ==
-    /\ flushed < e.flushed_to /\ e.flushed_to <= wrote
+    /\ flushed <= e.flushed_to /\ e.flushed_to <= wrote
     /\ flushed' = e.flushed_to
     /\ UNCHANGED <<wrote, cuts, halves, ops, newOps, asides, messageVars, roundVars>>
 
@@ -330,10 +330,8 @@ RoundFinish(e) ==
     /\ Ready /\ round.pulled
     /\ e.half_offset = round.i /\ e.op_offset = round.prefix
     /\ e.of # 0 => Appended(e.of, HalfQueue) /\ EventAt(e.of).queue_offset = e.half_offset
-    /\ \/ round.i > round.h0
-       \/ e.of = 0
-       \/ EventAt(e.of).physical_offset >= round.start
-       \/ EventAt(e.of).message \notin old
+    /\ IF round.i > round.h0 \/ e.of = 0 THEN TRUE
+       ELSE EventAt(e.of).physical_offset >= round.start \/ EventAt(e.of).message \notin old
     /\ progress' = [half |-> e.half_offset, op |-> e.op_offset, at |-> wrote]
     /\ round' = Idle
     /\ UNCHANGED <<logVars, messageVars, saved, loose, read>>
