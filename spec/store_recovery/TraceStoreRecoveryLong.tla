@@ -15,9 +15,8 @@
 (*                                                                         *)
 (* Positions are bytes, those of the trace. What TraceStoreRecovery leaves *)
 (* open and the store decides is checked as the store decides it: units    *)
-(* and entries are built again from where the checkpoint says, puts are    *)
-(* acknowledged in the order of the log, and a start and a stop end with a *)
-(* checkpoint that covers everything.                                      *)
+(* and entries are built again from where the checkpoint says, and a start *)
+(* and a stop end with a checkpoint that covers everything.                *)
 (*                                                                         *)
 (* A trace may begin with a store that holds something: `Base` is where    *)
 (* that ends, and of records before it only the place is checked.          *)
@@ -32,7 +31,7 @@ CONSTANTS
 VARIABLES
     taken,      \* how many events have been taken
     mode,       \* "down", "started", "scanned", "cut" or "serving"
-    abort,      \* whether the abort file exists
+    abort,      \* whether the abort file exists: No, Yes or Maybe
     shaken,     \* the power has failed since the last checkpoint: what is not durable may be gone
     first,      \* where the log begins
     wrote,      \* where it ends
@@ -50,7 +49,6 @@ VARIABLES
     dispatched, \* records before this position have been dispatched
     indexed,    \* the index is durable for records before this position
     ckpt,       \* the checkpoint: [to, log_ms, queue_ms, index_ms]
-    acked,      \* no record after this position was acknowledged
     promised,   \* every record before this position that was acknowledged is promised to survive
     valid,      \* where the scan ended
     trusted     \* whether recovery goes by the checkpoint
@@ -58,9 +56,11 @@ VARIABLES
 logVars   == <<first, wrote, flushed, survives, stamp, files, rolls, cuts>>
 queueVars == <<next, last, ends, kept, lag>>
 builtVars == <<dispatched, indexed, ckpt>>
-putVars   == <<acked, promised>>
 startVars == <<abort, shaken, valid, trusted>>
 
+No == 0
+Yes == 1
+Maybe == 2
 Unknown == -1
 None    == -1
 Queue   == 0..(Queues - 1)
@@ -72,7 +72,7 @@ End(r) == r.physical_offset + r.size_bytes
 
 Init ==
     /\ taken = 0
-    /\ mode = "down" /\ abort = FALSE /\ shaken = FALSE
+    /\ mode = "down" /\ abort = (IF Base > 0 THEN Maybe ELSE No) /\ shaken = FALSE
     /\ first = 0 /\ wrote = Base /\ flushed = Base /\ survives = Base
     /\ stamp = [ms |-> 0, to |-> 0, at |-> 0]
     /\ files = {0} /\ rolls = {} /\ cuts = <<>>
@@ -82,7 +82,7 @@ Init ==
     /\ lag = [q \in Queue |-> None]
     /\ dispatched = Base /\ indexed = Base
     /\ ckpt = [to |-> Base, log_ms |-> 0, queue_ms |-> 0, index_ms |-> 0]
-    /\ acked = Base /\ promised = 0
+    /\ promised = 0
     /\ valid = 0 /\ trusted = FALSE
 
 ------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ AppendMessage(e) ==
     /\ wrote' = End(e)
     /\ next' = [next EXCEPT ![e.queue] = e.queue_offset + 1]
     /\ last' = [last EXCEPT ![e.queue] = e.physical_offset]
-    /\ UNCHANGED <<mode, first, flushed, survives, stamp, files, rolls, cuts, ends, kept, lag, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, first, flushed, survives, stamp, files, rolls, cuts, ends, kept, lag, builtVars, promised, startVars>>
 
 \* All files have one size: that of the first one that ends.
 FileBytes == LET S == {f \in files : f # first}
@@ -136,7 +136,7 @@ RollFile(e) ==
     /\ wrote' = e.next_file_offset
     /\ files' = files \cup {e.next_file_offset}
     /\ rolls' = IF e.next_file_offset = wrote THEN rolls ELSE rolls \cup {<<wrote, e.next_file_offset>>}
-    /\ UNCHANGED <<mode, first, flushed, survives, stamp, cuts, queueVars, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, first, flushed, survives, stamp, cuts, queueVars, builtVars, promised, startVars>>
 
 FlushLog(e) ==
     /\ mode = "serving"
@@ -145,17 +145,16 @@ FlushLog(e) ==
     /\ e.log_ms >= stamp.ms
     /\ flushed' = e.flushed_to
     /\ stamp' = [ms |-> e.log_ms, to |-> e.flushed_to, at |-> taken + 1]
-    /\ UNCHANGED <<mode, first, wrote, survives, files, rolls, cuts, queueVars, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, first, wrote, survives, files, rolls, cuts, queueVars, builtVars, promised, startVars>>
 
 \* Status 1 says that the disk was too slow, and nothing is promised; there is no other one without slaves.
 AckPut(e) ==
     /\ mode = "serving"
     /\ e.of # 0 /\ Names(e) /\ Same(e)
-    /\ e.physical_offset >= acked
+    /\ EventAt(e.of).ack = taken + 1      \* once
     /\ \/ e.status = 0 /\ (SyncFlush => End(EventAt(e.of)) <= flushed)
        \/ e.status = 1 /\ SyncFlush /\ End(EventAt(e.of)) > flushed
-    /\ acked' = End(EventAt(e.of))
-    /\ promised' = IF e.status = 0 THEN acked' ELSE promised
+    /\ promised' = IF e.status = 0 THEN Greatest(promised, End(EventAt(e.of))) ELSE promised
     /\ UNCHANGED <<mode, logVars, queueVars, builtVars, startVars>>
 
 \* Where the next record to dispatch is: after the last one, or where the next file begins.
@@ -176,7 +175,7 @@ DispatchMessage(e) ==
     /\ dispatched' = End(e)
     /\ ends' = [ends EXCEPT ![e.queue] = e.queue_offset + 1]
     /\ lag' = IF lag[e.queue] = None THEN [lag EXCEPT ![e.queue] = e.physical_offset] ELSE lag
-    /\ UNCHANGED <<mode, logVars, next, last, kept, indexed, ckpt, putVars, startVars>>
+    /\ UNCHANGED <<mode, logVars, next, last, kept, indexed, ckpt, promised, startVars>>
 
 \* A flush that began earlier leaves units: `of` wrote the record of the first one.
 FlushQueue(e) ==
@@ -188,7 +187,7 @@ FlushQueue(e) ==
             /\ Wrote(e.of, e.queue, e.flushed_to)
             /\ lag' = [lag EXCEPT ![e.queue] = EventAt(e.of).physical_offset]
     /\ kept' = [kept EXCEPT ![e.queue] = e.flushed_to]
-    /\ UNCHANGED <<mode, logVars, next, last, ends, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, logVars, next, last, ends, builtVars, promised, startVars>>
 
 \* The last entry is that of a record with a key, so not always of the last record. `of` wrote it.
 FlushIndex(e) ==
@@ -199,7 +198,7 @@ FlushIndex(e) ==
             /\ EventAt(e.of).action = "AppendMessage" /\ InLog(e.of)
             /\ EventAt(e.of).physical_offset = e.flushed_to /\ e.flushed_to < e.entries_to
     /\ indexed' = e.entries_to
-    /\ UNCHANGED <<mode, logVars, queueVars, dispatched, ckpt, putVars, startVars>>
+    /\ UNCHANGED <<mode, logVars, queueVars, dispatched, ckpt, promised, startVars>>
 
 \* `of` is the flush that told the time up to which the log is durable.
 WriteCheckpoint(e) ==
@@ -213,7 +212,7 @@ WriteCheckpoint(e) ==
     /\ e.index_ms <= e.queue_ms /\ e.queue_ms <= e.log_ms
     /\ ckpt' = [to |-> e.queues_to, log_ms |-> e.log_ms, queue_ms |-> e.queue_ms, index_ms |-> e.index_ms]
     /\ shaken' = FALSE
-    /\ UNCHANGED <<mode, logVars, queueVars, dispatched, indexed, putVars, abort, valid, trusted>>
+    /\ UNCHANGED <<mode, logVars, queueVars, dispatched, indexed, promised, abort, valid, trusted>>
 
 ServeMessage(e) ==
     /\ mode = "serving"
@@ -221,7 +220,7 @@ ServeMessage(e) ==
     /\ e.physical_offset >= first
     /\ End(e) <= dispatched
     /\ SyncFlush => End(e) <= flushed
-    /\ UNCHANGED <<mode, logVars, queueVars, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, logVars, queueVars, builtVars, promised, startVars>>
 
 ExpireFile(e) ==
     /\ mode = "serving"
@@ -232,15 +231,15 @@ ExpireFile(e) ==
     /\ first' = e.min_offset
     /\ files' = files \ {e.file_offset}
     /\ rolls' = {r \in rolls : r[2] > e.min_offset}
-    /\ UNCHANGED <<mode, wrote, flushed, survives, stamp, cuts, queueVars, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, wrote, flushed, survives, stamp, cuts, queueVars, builtVars, promised, startVars>>
 
 StopStore(e) ==
     /\ mode = "serving"
     /\ e.valid_to = wrote /\ flushed = wrote /\ ckpt.to = wrote
     /\ \A q \in Queue : lag[q] = None
-    /\ mode' = "down" /\ abort' = FALSE
+    /\ mode' = "down" /\ abort' = No
     /\ survives' = wrote
-    /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, putVars, shaken, valid, trusted>>
+    /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, promised, shaken, valid, trusted>>
 
 ------------------------------------------------------------------------------
 (* The start *)
@@ -248,9 +247,9 @@ StopStore(e) ==
 \* Of a store that was there before the trace nobody knows how it was left.
 StartStore(e) ==
     /\ mode = "down"
-    /\ IF taken = 0 /\ Base > 0 THEN e.was_clean \in {0, 1} ELSE e.was_clean = (IF abort THEN 0 ELSE 1)
-    /\ mode' = "started" /\ abort' = TRUE
-    /\ UNCHANGED <<logVars, queueVars, builtVars, putVars, shaken, valid, trusted>>
+    /\ e.was_clean \in (IF abort = Yes THEN {0} ELSE IF abort = No THEN {1} ELSE {0, 1})
+    /\ mode' = "started" /\ abort' = Yes
+    /\ UNCHANGED <<logVars, queueVars, builtVars, promised, shaken, valid, trusted>>
 
 \* The file that holds a position; the end of the last file is in it.
 FileOf(position) == CHOOSE f \in files : f <= position /\ \A g \in files : g <= position => g <= f
@@ -271,7 +270,7 @@ ScanLog(e) ==
     /\ ends' = [q \in Queue |-> Unknown]
     /\ kept' = ends'
     /\ lag' = [q \in Queue |-> None]
-    /\ UNCHANGED <<logVars, next, last, builtVars, putVars, abort, shaken>>
+    /\ UNCHANGED <<logVars, next, last, builtVars, promised, abort, shaken>>
 
 \* No event of the store: the runner says, for each queue that a crash took records of, which was the first one.
 Lost(e) ==
@@ -282,7 +281,7 @@ Lost(e) ==
        ELSE Wrote(e.again, e.queue, e.queue_offset - 1) /\ EventAt(e.again).physical_offset < valid
     /\ next' = [next EXCEPT ![e.queue] = e.queue_offset]
     /\ last' = [last EXCEPT ![e.queue] = IF e.again = 0 THEN None ELSE EventAt(e.again).physical_offset]
-    /\ UNCHANGED <<mode, logVars, ends, kept, lag, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, logVars, ends, kept, lag, builtVars, promised, startVars>>
 
 \* From where on units and entries are built again.
 Rebuild == IF trusted THEN Greatest(first, ckpt.to) ELSE first
@@ -302,7 +301,7 @@ TruncateQueue(e) ==
     /\ e.again = 0 => e.queue_offset_end = 0 \/ next[e.queue] = Unknown \/ Base > 0
     /\ ends' = [ends EXCEPT ![e.queue] = e.queue_offset_end]
     /\ kept' = [kept EXCEPT ![e.queue] = e.queue_offset_end]
-    /\ UNCHANGED <<mode, logVars, next, last, lag, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<mode, logVars, next, last, lag, builtVars, promised, startVars>>
 
 TruncateLog(e) ==
     /\ mode = "scanned"
@@ -317,7 +316,6 @@ TruncateLog(e) ==
     /\ cuts' = IF valid = wrote THEN cuts ELSE Append(cuts, [at |-> taken + 1, to |-> valid])
     /\ dispatched' = Least(valid, Rebuild) /\ indexed' = dispatched'
     /\ ckpt' = IF trusted THEN ckpt ELSE [ckpt EXCEPT !.to = first, !.queue_ms = 0, !.index_ms = 0]
-    /\ acked' = Least(acked, valid)
     /\ UNCHANGED <<first, queueVars, promised, startVars>>
 
 \* A recovery ends with a checkpoint that says that everything is done.
@@ -327,15 +325,16 @@ FinishRecovery(e) ==
     /\ NextRecord = wrote /\ ckpt.to = dispatched
     /\ mode' = "serving"
     /\ ends' = [q \in Queue |-> IF ends[q] = Unknown THEN next[q] ELSE ends[q]]
-    /\ UNCHANGED <<logVars, next, last, kept, lag, builtVars, putVars, startVars>>
+    /\ UNCHANGED <<logVars, next, last, kept, lag, builtVars, promised, startVars>>
 
 ------------------------------------------------------------------------------
 (* The world *)
 
+\* A start may have died before it could tell that it began, and then the abort file may be there.
 Down ==
-    /\ mode # "down"
     /\ mode' = "down"
-    /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, acked, abort, valid, trusted>>
+    /\ abort' = IF mode = "down" /\ abort = No THEN Maybe ELSE abort
+    /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, valid, trusted>>
 
 \* Everything written survives; until a recovery has cut the log that is what survived before.
 ProcessCrash(e) ==
@@ -374,7 +373,7 @@ Step(e) ==
 
 TraceNext == taken < EventCount /\ taken' = taken + 1 /\ Step(EventAt(taken + 1))
 
-vars == <<taken, mode, logVars, queueVars, builtVars, putVars, startVars>>
+vars == <<taken, mode, logVars, queueVars, builtVars, promised, startVars>>
 TraceSpec == Init /\ [][TraceNext]_vars
 
 \* How far it has come; TLC prints it now and then.

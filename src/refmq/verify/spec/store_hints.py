@@ -7,6 +7,7 @@ hint that is wrong can only refuse a trace.
 | event                                       | hint            | what it is                                               |
 |---------------------------------------------|-----------------|----------------------------------------------------------|
 | AckPut, ServeMessage, DispatchMessage       | `of`            | the AppendMessage of the record                          |
+| AppendMessage                               | `ack`           | the AckPut of the record: there is one at most           |
 | DispatchMessage                             | `again`         | an earlier DispatchMessage of the same record            |
 | FlushLog, ScanLog                           | `of`            | what wrote the last bytes before the position            |
 | FlushQueue                                  | `of`            | the AppendMessage of the first unit that is not durable  |
@@ -35,6 +36,7 @@ from refmq.model.step import Event
 TLC_INTEGER_MAX: Final = 2**31 - 1
 U32: Final = 2**32
 HINTS: Final[dict[str, tuple[str, ...]]] = {
+    "AppendMessage": ("ack",),
     "AckPut": ("of",),
     "ServeMessage": ("of",),
     "DispatchMessage": ("of", "again"),
@@ -142,6 +144,8 @@ class _Hinter:
 
     def hints(self, event: Event, queue: int, number: int, events: Sequence[Event]) -> tuple[int, ...]:
         match event.action:
+            case "AppendMessage":
+                return (0,)
             case "AckPut" | "ServeMessage":
                 return (self.written.get(event.a, 0),)
             case "DispatchMessage":
@@ -178,6 +182,8 @@ class _Hinter:
                 self.ending[event.a + event.d] = row
                 self.units.setdefault(queue, {})[event.b] = row
                 self.wrote = event.a + event.d
+            case "AckPut" if of := self.written.get(event.a, 0):
+                self.rows[of - 1].hints[0] = self.rows[of - 1].hints[0] or row
             case "RollFile":
                 self.ending.setdefault(event.a, row)
                 self.wrote = event.b
