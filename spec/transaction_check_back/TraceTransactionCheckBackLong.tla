@@ -179,6 +179,7 @@ EndTransaction(e) ==
 
 \* `of` appended the op message.
 WriteOp(e) ==
+    /\ e.queue = OpQueue
     /\ Appended(e.of, OpQueue) /\ EventAt(e.of).queue_offset = e.op_offset
     /\ e.op_offset \in newOps
     /\ newOps' = newOps \ {e.op_offset}
@@ -398,7 +399,13 @@ Step(e) ==
       [] e.action = "PowerLoss"         -> PowerLoss(e)
       [] OTHER -> FALSE
 
-TraceNext == taken < EventCount /\ taken' = taken + 1 /\ Step(EventAt(taken + 1))
+\* The events of the rounds name the half queue.
+OfTheRounds == {"RoundStart", "PullOps", "HalfRemoved", "HalfDiscard", "HalfImmune", "HalfRenewAndCheck", "RoundFinish",
+                "RoundAbort", "PersistProgress", "ImmunityOver"}
+TraceNext ==
+    /\ taken < EventCount
+    /\ taken' = taken + 1
+    /\ LET e == EventAt(taken + 1) IN (e.action \in OfTheRounds => e.queue = HalfQueue) /\ Step(e)
 TraceSpec == Init /\ [][TraceNext]_vars
 
 \* How far it has come; TLC prints it now and then.
