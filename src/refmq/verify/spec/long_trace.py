@@ -28,6 +28,7 @@ from refmq.model.step import Event
 from refmq.verify.spec.catalogue import find_configurations, library
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec import store_hints, transaction_hints
+from refmq.verify.spec.group_hints import Told, hinted_groups, of_groups
 from refmq.verify.spec.store_hints import Hinted, Row, hinted
 from refmq.verify.spec.transaction_hints import hinted_transactions
 from refmq.verify.spec.tlc import Found, Tlc, run_tlc
@@ -78,6 +79,17 @@ def judge_transactions(
     made = hinted_transactions(trace)
     constants = {"Base": made.base, "CheckMax": check_max}
     return judge_rows(tlc, spec_dir, "transaction_check_back/long_trace", made, constants, trace, options)
+
+
+def judge_groups(tlc: Tlc, spec_dir: Path, trace: Sequence[Told], broker: str, options: RunOptions) -> LongAnswer:
+    """Whether a broker and its consumers are a behaviour of Rebalance."""
+    told = of_groups(trace, broker)
+    if not told:
+        raise UsageError("the trace has no consumers")
+    groups = hinted_groups(told, broker)
+    constants = {"Groups": groups.groups, "Places": groups.places, "Holdings": groups.holdings}
+    events = [event for _, event in told]
+    return judge_rows(tlc, spec_dir, "rebalance/long_trace", groups.made, constants, events, options)
 
 
 def judge_rows(
