@@ -31,16 +31,20 @@ VARIABLES
     prefix,     \* prefix[p]: every message before it was consumed, from where the group began
     ahead,      \* ahead[p]: what else was consumed
     loan,       \* loan[p]: [holder, since]; nobody has a loan that is None
-    own,        \* own[h]: whether the member has the queue
+    own,        \* own[h]: Held, Dropped (given up, a listener still runs) or Free
     next,       \* next[h]: where it pulls next
-    low,        \* low[h]: the first message that it has pulled and not finished: what it would commit
+    low,        \* low[h]: the first message that it has pulled and not finished
     finished,   \* finished[h]: what it has finished beyond that
+    memory,     \* memory[h]: what it would commit: low, as it was when a message was finished last or nothing was left
     running     \* running[h]: what its listener has
 brokerVars == <<members, sizes, committed, saved, loan>>
 groupVars  == <<begin, prefix, ahead>>
-clientVars == <<own, next, low, finished, running>>
+clientVars == <<own, next, low, finished, memory, running>>
 vars == <<taken, brokerVars, groupVars, clientVars>>
 
+Free    == 0
+Held    == 1
+Dropped == 2
 None    == -1
 Unknown == -2
 Group   == 0..(Groups - 1)
@@ -59,8 +63,8 @@ Init ==
     /\ committed = [p \in Place |-> None] /\ saved = committed /\ begin = committed
     /\ prefix = [p \in Place |-> 0] /\ ahead = [p \in Place |-> {}]
     /\ loan = [p \in Place |-> NoLoan]
-    /\ own = [h \in Holding |-> FALSE]
-    /\ next = [h \in Holding |-> 0] /\ low = next
+    /\ own = [h \in Holding |-> Free]
+    /\ next = [h \in Holding |-> 0] /\ low = next /\ memory = next
     /\ finished = [h \in Holding |-> {}] /\ running = finished
 
 ------------------------------------------------------------------------------
@@ -72,7 +76,8 @@ Stored(e, o) == /\ 0 < e.of /\ e.of <= taken
                 /\ EventAt(e.of).action = "AppendMessage"
                 /\ EventAt(e.of).topic = e.topic /\ EventAt(e.of).queue_offset = o
 
-AppendMessage(e) == UNCHANGED <<brokerVars, groupVars, clientVars>>
+\* The messages themselves are judged elsewhere; here they are looked up.
+Noted(e) == UNCHANGED <<brokerVars, groupVars, clientVars>>
 
 Members(g, now) ==
     /\ members' = [members EXCEPT ![g] = now]
@@ -87,9 +92,9 @@ Heartbeat(e) ==
 \* The client's own step comes first, if it recorded any. The runner says, of each queue that it has, that it has Left it:
 \* a consumer waits for its listeners.
 Left(e) ==
-    /\ own[e.holding] /\ running[e.holding] = {}
-    /\ own' = [own EXCEPT ![e.holding] = FALSE]
-    /\ UNCHANGED <<brokerVars, groupVars, next, low, finished, running>>
+    /\ own[e.holding] # Free /\ running[e.holding] = {}
+    /\ own' = [own EXCEPT ![e.holding] = Free]
+    /\ UNCHANGED <<brokerVars, groupVars, next, low, finished, memory, running>>
 
 Leave(e) ==
     IF e.by_client THEN UNCHANGED <<brokerVars, groupVars, clientVars>>
@@ -102,9 +107,15 @@ RemoveMember(e) ==
     /\ Members(e.group, members[e.group] \ {e.member})
     /\ UNCHANGED <<committed, saved, loan, groupVars, clientVars>>
 
+\* A route event of the member, about the topic.
+Routed(e) == /\ 0 < e.route /\ e.route <= taken
+             /\ EventAt(e.route).action = "RouteRefresh" /\ EventAt(e.route).member = e.member
+
+\* The answer may be a little older than what the broker counts now; where there are other brokers, it may be theirs.
 ViewRefresh(e) ==
     /\ e.members > 0
-    /\ \E i \in DOMAIN sizes[e.group] : sizes[e.group][i] = e.members
+    /\ Routed(e)
+    /\ e.by_one => \E i \in DOMAIN sizes[e.group] : sizes[e.group][i] = e.members
     /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
 
 RouteRefresh(e) == e.queues >= 0 /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
@@ -112,11 +123,10 @@ RouteRefresh(e) == e.queues >= 0 /\ UNCHANGED <<brokerVars, groupVars, clientVar
 ------------------------------------------------------------------------------
 (* The consumer *)
 
-\* `route` is the RouteRefresh by which the member knows the queue, `of` a commit that the broker may have answered with.
+\* `route` is how the member knows the queue, `of` a commit that the broker may have answered with.
 AcquireQueue(e) ==
-    /\ ~own[e.holding]
-    /\ 0 < e.route /\ e.route <= taken
-    /\ EventAt(e.route).action = "RouteRefresh" /\ EventAt(e.route).member = e.member
+    /\ own[e.holding] = Free
+    /\ Routed(e)
     /\ e.number < EventAt(e.route).queues
     /\ e.start_offset >= 0
     /\ \/ committed[e.place] \in {e.start_offset, Unknown}
@@ -124,65 +134,81 @@ AcquireQueue(e) ==
        \/ /\ 0 < e.of /\ e.of <= taken
           /\ EventAt(e.of).action = "CommitOffset" /\ EventAt(e.of).place = e.place
           /\ EventAt(e.of).after = e.start_offset
-    /\ own' = [own EXCEPT ![e.holding] = TRUE]
+    /\ own' = [own EXCEPT ![e.holding] = Held]
     /\ next' = [next EXCEPT ![e.holding] = e.start_offset]
     /\ low' = [low EXCEPT ![e.holding] = e.start_offset]
+    /\ memory' = [memory EXCEPT ![e.holding] = e.start_offset]
     /\ finished' = [finished EXCEPT ![e.holding] = {}]
     /\ running' = [running EXCEPT ![e.holding] = {}]
     /\ begin' = IF begin[e.place] = None THEN [begin EXCEPT ![e.place] = e.start_offset] ELSE begin
     /\ prefix' = IF begin[e.place] = None THEN [prefix EXCEPT ![e.place] = e.start_offset] ELSE prefix
     /\ UNCHANGED <<brokerVars, ahead>>
 
-\* A concurrent listener that still runs finishes what nobody wants any more.
+\* A concurrent listener that still runs finishes what nobody wants any more. An orderly one is waited for, and the queue
+\* released again.
 ReleaseQueue(e) ==
-    /\ own[e.holding]
-    /\ e.consumed_to = low[e.holding]
-    /\ own' = [own EXCEPT ![e.holding] = FALSE]
-    /\ UNCHANGED <<brokerVars, groupVars, next, low, finished, running>>
+    /\ own[e.holding] # Free
+    /\ e.consumed_to = (IF own[e.holding] = Held THEN memory[e.holding] ELSE None)
+    /\ own' = [own EXCEPT ![e.holding] = IF e.by_orderly /\ running[e.holding] # {} THEN Dropped ELSE Free]
+    /\ UNCHANGED <<brokerVars, groupVars, next, low, finished, memory, running>>
 
 \* `of` stored the last message.
 PullMessages(e) ==
-    /\ own[e.holding]
+    /\ own[e.holding] = Held
     /\ e.from_offset = next[e.holding] /\ e.next_offset >= e.from_offset
     /\ e.status = 0
     /\ e.next_offset > e.from_offset => Stored(e, e.next_offset - 1)
     /\ next' = [next EXCEPT ![e.holding] = e.next_offset]
-    /\ UNCHANGED <<brokerVars, groupVars, own, low, finished, running>>
+    /\ UNCHANGED <<brokerVars, groupVars, own, low, finished, memory, running>>
 
 \* `of` stored the message. Orderly: one at a time, the oldest one, and nobody else has the loan.
 ConsumeStart(e) ==
-    /\ own[e.holding]
+    /\ own[e.holding] = Held
     /\ low[e.holding] <= e.queue_offset /\ e.queue_offset < next[e.holding]
     /\ e.queue_offset \notin finished[e.holding] \cup running[e.holding]
     /\ Stored(e, e.queue_offset) /\ EventAt(e.of).message = e.message
     /\ e.by_orderly => /\ running[e.holding] = {} /\ e.queue_offset = low[e.holding]
                        /\ loan[e.place].holder \in {e.member, None}
     /\ running' = [running EXCEPT ![e.holding] = @ \cup {e.queue_offset}]
-    /\ UNCHANGED <<brokerVars, groupVars, own, next, low, finished>>
+    /\ UNCHANGED <<brokerVars, groupVars, own, next, low, finished, memory>>
 
-\* What was done counts as consumed; a dropped queue is not committed any more.
+\* Message o is done. A dropped queue is not committed any more, but what was done counts as consumed.
+Done(e, o) ==
+    LET mine == finished[e.holding] \cup {o}
+        first == FirstNotIn(mine, low[e.holding])
+        all == ahead[e.place] \cup (IF o >= prefix[e.place] THEN {o} ELSE {})
+        done == FirstNotIn(all, prefix[e.place])
+    IN  /\ low' = [low EXCEPT ![e.holding] = first]
+        /\ finished' = [finished EXCEPT ![e.holding] = {x \in mine : x > first}]
+        /\ prefix' = [prefix EXCEPT ![e.place] = done]
+        /\ ahead' = [ahead EXCEPT ![e.place] = {x \in all : x > done}]
+
+\* No event of a consumer: the runner says of each message that was pulled and is not wanted that it was Skipped, because
+\* the group never consumed one with its tags. `of` is the dispatch that told the tags.
+Skipped(e) ==
+    /\ own[e.holding] = Held
+    /\ low[e.holding] <= e.queue_offset /\ e.queue_offset < next[e.holding]
+    /\ 0 < e.of /\ e.of <= taken
+    /\ EventAt(e.of).action = "DispatchMessage" /\ EventAt(e.of).topic = e.topic
+    /\ EventAt(e.of).queue_offset = e.queue_offset /\ EventAt(e.of).tags_code = e.tags_code
+    /\ Done(e, e.queue_offset)
+    /\ memory' = [memory EXCEPT ![e.holding] = IF low'[e.holding] = next[e.holding] THEN next[e.holding] ELSE @]
+    /\ UNCHANGED <<brokerVars, begin, own, next, running>>
+
 ConsumeFinish(e) ==
     /\ e.queue_offset \in running[e.holding]
     /\ Stored(e, e.queue_offset) /\ EventAt(e.of).message = e.message
     /\ running' = [running EXCEPT ![e.holding] = @ \ {e.queue_offset}]
-    /\ IF e.status = 0
-       THEN LET mine == finished[e.holding] \cup {e.queue_offset}
-                first == FirstNotIn(mine, low[e.holding])
-                all == ahead[e.place] \cup {e.queue_offset}
-                done == FirstNotIn(all, prefix[e.place])
-            IN  /\ low' = [low EXCEPT ![e.holding] = first]
-                /\ finished' = [finished EXCEPT ![e.holding] = {o \in mine : o > first}]
-                /\ prefix' = [prefix EXCEPT ![e.place] = done]
-                /\ ahead' = [ahead EXCEPT ![e.place] = {o \in all : o > done}]
-       ELSE e.status = 1 /\ UNCHANGED <<low, finished, prefix, ahead>>
+    /\ IF e.status = 0 THEN Done(e, e.queue_offset) /\ memory' = [memory EXCEPT ![e.holding] = Greatest(@, low'[e.holding])]
+       ELSE e.status = 1 /\ UNCHANGED <<low, finished, memory, prefix, ahead>>
     /\ UNCHANGED <<brokerVars, begin, own, next>>
 
 CommitSend(e) ==
-    /\ own[e.holding]
-    /\ e.offset = low[e.holding]
+    /\ own[e.holding] = Held
+    /\ e.offset = memory[e.holding]
     /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
 
-TrustExpire(e) == e.by_orderly /\ own[e.holding] /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
+TrustExpire(e) == e.by_orderly /\ own[e.holding] # Free /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
 
 ------------------------------------------------------------------------------
 (* The broker *)
@@ -232,7 +258,8 @@ RestartBroker(e) ==
 
 ------------------------------------------------------------------------------
 Step(e) ==
-    CASE e.action = "AppendMessage"  -> AppendMessage(e)
+    CASE e.action \in {"AppendMessage", "DispatchMessage"} -> Noted(e)
+      [] e.action = "Skipped"        -> Skipped(e)
       [] e.action = "ConsumeStart"   -> ConsumeStart(e)
       [] e.action = "ConsumeFinish"  -> ConsumeFinish(e)
       [] e.action = "PullMessages"   -> PullMessages(e)
