@@ -1,8 +1,8 @@
 """A recording: `refmq serve --trace` in a process of its own, under clients of ours, over several lives.
 
-Each life sends single messages, batches, delayed messages and transactions, while two members of a group consume them,
-one of which comes later and leaves earlier. The first life ends in good order, the second one is killed, and the last one
-ends in good order again.
+Each life sends single messages, batches, delayed messages and transactions, while two members of a group consume
+them, one of which comes later and leaves earlier. The first life ends in good order, the second one is killed, and the
+last one ends in good order again.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ async def live(namesrv: str, trace: Path, load: Load) -> None:
             commit_interval=0.2,
         )  # fmt: skip
 
-    async with Producer(namesrv, group="p", check=lambda _: TransactionState.COMMIT) as producer:
+    async def check(message: ReceivedMessage) -> TransactionState:
+        return TransactionState.COMMIT
+
+    async with Producer(namesrv, group="p", check=check) as producer:
         await producer.send(TOPIC, b"first")
         async with contextlib.AsyncExitStack() as members:
             if load.consume:

@@ -1,4 +1,4 @@
-"""``refmq trace``: what is in the trace files of a node or a cluster."""
+"""``refmq trace``: what is in the trace files of a node or a cluster, and whether the specifications allow it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Final
 
 import click
 
+from refmq.cli import trace_check
 from refmq.cli.output import json_option, print_json, print_table, warn
 from refmq.errors import CorruptRecord, UsageError
 from refmq.model.vocabulary import fields_of
@@ -31,6 +32,9 @@ place_argument = click.argument("place", type=click.Path(path_type=Path))
 @click.group(name="trace", no_args_is_help=True)
 def command() -> None:
     """Read recorded traces: files or directories that a node wrote with --trace."""
+
+
+command.add_command(trace_check.command)
 
 
 @command.command("ls")

@@ -25,7 +25,6 @@ from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.index_file import IndexEnd
 from refmq.store.parts import Parts
 
-
 _U32: Final = 0xFFFF_FFFF
 
 

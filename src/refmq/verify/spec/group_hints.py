@@ -3,24 +3,24 @@
 The events of the broker and those of the clients that recorded are one trace, in the order of their clocks. A place is
 a queue for a group, a member a client in a group, a holding a member at a place.
 
-| event                       | hint                          | what it is                                                |
-|-----------------------------|-------------------------------|-----------------------------------------------------------|
-| all                         | `place`, `group`, `member`,   | their numbers                                             |
-|                             | `holding`                     |                                                           |
-| PullMessages, ConsumeStart, | `of`, `topic`                 | the AppendMessage of the (last) message                   |
-| ConsumeFinish               |                               |                                                           |
-| AcquireQueue                | `of`, `number`                | a commit of that offset, the number of the queue          |
-| AcquireQueue, ViewRefresh   | `route`                       | the member's RouteRefresh of the topic                    |
-| CommitOffset                | `by_clients`                  | whether all clients of the group recorded                 |
-| ViewRefresh                 | `by_one`                      | whether there is one broker only                          |
-| ConsumeStart, ReleaseQueue, | `by_orderly`                  | whether the group locks its queues                        |
-| TrustExpire                 |                               |                                                           |
-| Leave                       | `by_client`                   | whether it is the client's own step                       |
-| RestartBroker               | `by_power`                    | whether the power had failed                              |
+| event                        | hint                           | what it is                                         |
+|------------------------------|--------------------------------|----------------------------------------------------|
+| all                          | `place`, `group`, `member`,    | their numbers                                      |
+|                              | `holding`                      |                                                    |
+| PullMessages, ConsumeStart,  | `of`, `topic`                  | the AppendMessage of the (last) message            |
+| ConsumeFinish                |                                |                                                    |
+| AcquireQueue                 | `of`, `number`                 | a commit of that offset, the number of the queue   |
+| AcquireQueue, ViewRefresh    | `route`                        | the member's RouteRefresh of the topic             |
+| CommitOffset                 | `by_clients`                   | whether all clients of the group recorded          |
+| ViewRefresh                  | `by_one`                       | whether there is one broker only                   |
+| ConsumeStart, ReleaseQueue,  | `by_orderly`                   | whether the group locks its queues                 |
+| TrustExpire                  |                                |                                                    |
+| Leave                        | `by_client`                    | whether it is the client's own step                |
+| RestartBroker                | `by_power`                     | whether the power had failed                       |
 
 `Left` is added after the Leave of a client for each queue that it had, and `RestartBroker` where a broker starts again.
-`Skipped` follows a PullMessages for each message that the group does not want: no trace says what a group wants, so that
-is what it has ever consumed one of, by its tags.
+`Skipped` follows a PullMessages for each message that the group does not want: no trace says what a group wants, so
+that is what it has ever consumed one of, by its tags.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 
 from refmq.model import vocabulary
 from refmq.model.step import Event
-from refmq.verify.spec.store_hints import Hinted, Row, checked_number
+from refmq.verify.spec.store_hints import Hinted, Row, checked_number, numbers_of
 
 FIELDS: Final = {action.name: action.fields for action in vocabulary.REBALANCE.actions} | {
     "AppendMessage": ("physical_offset", "queue_offset", "message", "size_bytes"),
@@ -61,7 +61,16 @@ HINTS: Final[dict[str, tuple[str, ...]]] = {
 }
 NAMES: Final = {action: ("place", *FIELDS[action], *WHO, *HINTS.get(action, ())) for action in FIELDS}
 OF_BROKERS: Final = frozenset(
-    {"AppendMessage", "DispatchMessage", "Heartbeat", "RemoveMember", "CommitOffset", "PersistOffsets", "LockQueue", "UnlockQueue"}
+    {
+        "AppendMessage",
+        "DispatchMessage",
+        "Heartbeat",
+        "RemoveMember",
+        "CommitOffset",
+        "PersistOffsets",
+        "LockQueue",
+        "UnlockQueue",
+    }
     | {"LoanExpire", "StartStore", "PowerLoss", "ProcessCrash", "Leave"}
 )
 OF_CLIENTS: Final = frozenset(
@@ -172,7 +181,7 @@ class _Hinter:
 
     def values(self, event: Event) -> list[int]:
         found = []
-        for name, value in zip(FIELDS[event.action], event[4:], strict=False):
+        for name, value in zip(FIELDS[event.action], numbers_of(event), strict=False):
             if name == "message":
                 value = self.messages.setdefault(value, len(self.messages) + 1) if value else 0
             elif name == "tags_code":
@@ -204,9 +213,7 @@ class _Hinter:
                 return (int(told.node != self.broker),)
         return ()
 
-    def learn(
-        self, told: Told, topic: str, member: int, place: int, holding: int, row: int, source: int
-    ) -> None:
+    def learn(self, told: Told, topic: str, member: int, place: int, holding: int, row: int, source: int) -> None:
         event = told.event
         match event.action:
             case "CommitOffset":
@@ -224,7 +231,6 @@ class _Hinter:
                 for left in self.owned.pop(member, []):
                     of_place = next(place for (who, place), number in self.holdings.items() if number == left)
                     self.add("Left", of_place, (), (-1, member, left), source)
-
 
     def skip(self, told: Told, topic: str, member: int, place: int, holding: int, source: int) -> None:
         event = told.event

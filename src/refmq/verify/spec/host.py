@@ -139,7 +139,10 @@ def start_host(start: Start, java: str, jvm: Sequence[str], jar: str) -> Host | 
     """A host that is ready, or None when this Java cannot run a source file."""
     folder = Path(tempfile.mkdtemp(prefix="refmq-tlc-host-"))
     opened = [part for name in OPENED_PACKAGES for part in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")]
-    host = Host(start([java, *jvm, f"-Djava.io.tmpdir={folder}", *opened, str(SOURCE), jar, *map(str, OPERATORS)], folder), folder)
+    host = Host(
+        start([java, *jvm, f"-Djava.io.tmpdir={folder}", *opened, str(SOURCE), jar, *map(str, OPERATORS)], folder),
+        folder,
+    )
     timer = threading.Timer(START_TIMEOUT_S, host.process.kill)
     timer.daemon = True
     timer.start()

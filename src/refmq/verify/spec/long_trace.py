@@ -25,13 +25,13 @@ from typing import Final
 from refmq.errors import UsageError
 from refmq.model import vocabulary
 from refmq.model.step import Event
+from refmq.verify.spec import store_hints, transaction_hints
 from refmq.verify.spec.catalogue import find_configurations, library
 from refmq.verify.spec.check import RunOptions
-from refmq.verify.spec import store_hints, transaction_hints
 from refmq.verify.spec.group_hints import Told, hinted_groups, of_groups
-from refmq.verify.spec.store_hints import Hinted, Row, hinted
-from refmq.verify.spec.transaction_hints import hinted_transactions
+from refmq.verify.spec.store_hints import Hinted, Row, hinted, numbers_of
 from refmq.verify.spec.tlc import Found, Tlc, run_tlc
+from refmq.verify.spec.transaction_hints import hinted_transactions
 
 EVENTS_FILE: Final = "trace.events"
 TAKEN: Final = re.compile(r'<<"taken", (\d+)>>')
@@ -144,7 +144,7 @@ EventAt(n) == n
 def shown(event: Event) -> str:
     place = f" {event.subject}/{event.queue_id}" if event.queue_id >= 0 else ""
     names = vocabulary.FIELDS[event.action]
-    values = ", ".join(f"{name}={value}" for name, value in zip(names, event[4:], strict=False))
+    values = ", ".join(f"{name}={value}" for name, value in zip(names, numbers_of(event), strict=False))
     return f"{event.action}{place} ({values})"
 
 

@@ -4,19 +4,20 @@ TLC takes one event after another and keeps no records. So an event that speaks 
 that wrote it, which is found here with a dictionary and looked up there in constant time. TLC compares every field: a
 hint that is wrong can only refuse a trace.
 
-| event                                       | hint            | what it is                                               |
-|---------------------------------------------|-----------------|----------------------------------------------------------|
-| AckPut, ServeMessage, DispatchMessage       | `of`            | the AppendMessage of the record                          |
-| AppendMessage                               | `ack`           | the AckPut of the record: there is one at most           |
-| DispatchMessage                             | `again`         | an earlier DispatchMessage of the same record            |
-| FlushLog, ScanLog                           | `of`            | what wrote the last bytes before the position            |
-| FlushQueue                                  | `of`            | the AppendMessage of the first unit that is not durable  |
-| FlushIndex                                  | `of`            | the AppendMessage of the last record with an entry       |
-| WriteCheckpoint                             | `of`            | the FlushLog or TruncateLog that told the same time      |
-| ScanLog                                     | `by_checkpoint` | whether recovery went by the checkpoint, as what follows |
-|                                             |                 | it shows                                                 |
-| TruncateQueue                               | `of`, `again`   | the AppendMessage of the first unit that goes, and of    |
-|                                             |                 | the last that stays                                      |
+| event                              | hint              | what it is                                               |
+|------------------------------------|-------------------|----------------------------------------------------------|
+| AckPut, ServeMessage,              | `of`              | the AppendMessage of the record                          |
+| DispatchMessage                    |                   |                                                          |
+| AppendMessage                      | `ack`             | the AckPut of the record: there is one at most           |
+| DispatchMessage                    | `again`           | an earlier DispatchMessage of the same record            |
+| FlushLog, ScanLog                  | `of`              | what wrote the last bytes before the position            |
+| FlushQueue                         | `of`              | the AppendMessage of the first unit that is not durable  |
+| FlushIndex                         | `of`              | the AppendMessage of the last record with an entry       |
+| WriteCheckpoint                    | `of`              | the FlushLog or TruncateLog that told the same time      |
+| ScanLog                            | `by_checkpoint`   | whether recovery went by the checkpoint, as what follows |
+|                                    |                   | it shows                                                 |
+| TruncateQueue                      | `of`, `again`     | the AppendMessage of the first unit that goes, and of    |
+|                                    |                   | the last that stays                                      |
 
 Two events are added. A start that follows neither a stop nor a crash is preceded by `ProcessCrash`: the process was
 killed, and told nobody. And `Lost` follows a scan, once for each queue that the crash took records of: the first of
@@ -82,6 +83,10 @@ class Hinted:
     """Action -> the names of what its rows hold."""
 
 
+def numbers_of(event: Event) -> tuple[int, int, int, int]:
+    return event.a, event.b, event.c, event.d
+
+
 def checked_number(name: str, value: int) -> int:
     if abs(value) > TLC_INTEGER_MAX:
         raise UsageError(f"{name} is {value}, more than TLC's 32 bits hold")
@@ -136,9 +141,11 @@ class _Hinter:
         self.alive = event.action not in ENDINGS
         queue = self.queue(event)
         if event.action == "WriteCheckpoint":  # its last field is modulo 2^32
-            event = event._replace(d=event.d + (self.wrote - event.d) // U32 * U32 if self.wrote >= event.d else event.d)
+            event = event._replace(
+                d=event.d + (self.wrote - event.d) // U32 * U32 if self.wrote >= event.d else event.d
+            )
         names = FIELDS[event.action]
-        values = [self.small(name, value) for name, value in zip(names, event[4 : 4 + len(names)], strict=True)]
+        values = [self.small(name, value) for name, value in zip(names, numbers_of(event), strict=False)]
         row = self.add(event.action, queue, values, self.hints(event, queue, number, events), source)
         self.learn(event, queue, row)
 
@@ -221,7 +228,7 @@ def hinted(events: Iterable[Event]) -> Hinted:
     times = {
         value
         for event in trace
-        for name, value in zip(FIELDS[event.action], event[4:], strict=False)
+        for name, value in zip(FIELDS[event.action], numbers_of(event), strict=False)
         if value and name.endswith("_ms")
     }
     hinter = _Hinter(wrote=base, checkpoint=base)

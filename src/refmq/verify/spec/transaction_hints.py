@@ -1,16 +1,18 @@
 """The transactions of a broker, made ready for TraceTransactionCheckBackLong: as `store_hints` does it for a store.
 
-| event                                       | hint             | what it is                                              |
-|---------------------------------------------|------------------|---------------------------------------------------------|
-| SendHalf, EndTransaction, ImmunityOver,     | `of`             | the AppendMessage of the half message                   |
-| HalfRemoved, RoundFinish, the other Half... |                  |                                                         |
-| EndTransaction                              | `sent`, `final`, | the SendHalf, the AppendMessage of the final message,   |
-|                                             | `prior`          | an earlier decision about the same message              |
-| WriteOp                                     | `of`             | the AppendMessage of the op message                     |
-| HalfImmune, HalfRenewAndCheck, HalfDiscard  | `new`            | the AppendMessage of the copy                           |
-|                                             | `made`           | the event that made the half message, if it is a copy   |
-|                                             | `prior`          | the last decision about the message                     |
-| HalfImmune, HalfRenewAndCheck               | `checks`         | how many checks the copy carries                        |
+| event                                | hint               | what it is                                             |
+|--------------------------------------|--------------------|--------------------------------------------------------|
+| SendHalf, EndTransaction,            | `of`               | the AppendMessage of the half message                  |
+| ImmunityOver, HalfRemoved,           |                    |                                                        |
+| RoundFinish, the other Half...       |                    |                                                        |
+| EndTransaction                       | `sent`, `final`,   | the SendHalf, the AppendMessage of the final message,  |
+|                                      | `prior`            | an earlier decision about the same message             |
+| WriteOp                              | `of`               | the AppendMessage of the op message                    |
+| HalfImmune, HalfRenewAndCheck,       | `new`              | the AppendMessage of the copy                          |
+| HalfDiscard                          |                    |                                                        |
+|                                      | `made`             | the event that made the half message, if it is a copy  |
+|                                      | `prior`            | the last decision about the message                    |
+| HalfImmune, HalfRenewAndCheck        | `checks`           | how many checks the copy carries                       |
 
 Of the store the appends and the ends of files are part of such a trace, the flushes and what a start says of the log.
 `ReadOp` is added after each PullOps, once for each op message: which half message it names (`of`: its WriteOp,
@@ -27,7 +29,7 @@ from typing import Final
 from refmq.model import vocabulary
 from refmq.model.step import Event
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
-from refmq.verify.spec.store_hints import ENDINGS, Hinted, Row, checked_number
+from refmq.verify.spec.store_hints import ENDINGS, Hinted, Row, checked_number, numbers_of
 
 HALF, OP, ASIDE = 0, 1, 2
 COMMIT: Final = 8
@@ -123,10 +125,10 @@ class _Hinter:
         self.alive = event.action not in ENDINGS
         values = [
             self.message(value) if name == "message" else 0 if name.endswith("_ms") else checked_number(name, value)
-            for name, value in zip(FIELDS[event.action], event[4:], strict=False)
+            for name, value in zip(FIELDS[event.action], numbers_of(event), strict=False)
         ]
         queue = self.queue(event)
-        told = {name: value for name, value in zip(FIELDS[event.action], values, strict=True)}
+        told = dict(zip(FIELDS[event.action], values, strict=True))
         hints = self.hints(event, queue, told)
         row = self.add(event.action, queue, values, hints, source)
         self.learn(event, queue, told, row, source)
