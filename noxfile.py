@@ -239,13 +239,16 @@ def symbolic(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Histories of stores, clusters, groups. With -- long --minutes 30: a campaign of each; else for pytest."""
+    """Histories of stores, clusters, groups. With -- long --minutes 30: a campaign of each, and what both
+    engines do with 10,000 histories and 10,000,000 frames; else for pytest."""
     prepare_refmq(session, "test")
     match session.posargs:
         case ["long", *options]:
             session.run("python", "-m", "conformance", "store", *options)
             session.run("python", "-m", "conformance", "cluster", *options)
             session.run("python", "-m", "conformance", "group", *options)
+            session.run("python", "-m", "conformance", "differ", "--histories", "10000")
+            session.run("python", "-m", "conformance", "frames", "--frames", "10000000")
         case arguments:
             pytest = ("pytest", "--hypothesis-profile=ci", "-p", "no:cacheprovider")
             if arguments:

@@ -29,12 +29,12 @@ from interop.ours import OurBroker, OurNameserver, ask
 from interop.rocketmq import Broker, Nameserver
 from refmq.errors import RefmqError
 from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.command import request, response
+from refmq.protocol.command import request
 from refmq.protocol.frame import encode
 from refmq.protocol.headers.admin import CreateTopicRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.pull import PullMessageRequest, PullSysFlag
-from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse, encode_send_header
+from refmq.protocol.headers.send import SendMessageRequest, encode_send_header
 from refmq.protocol.record import BatchedMessage, encode_batch, join_properties
 from refmq.trace.reader import read_file, trace_files
 
@@ -137,12 +137,6 @@ def arriving_frames(topic: str) -> bytes:
     return b"".join([*sends, *map(pull, range(QUEUES))])
 
 
-def sent_answer() -> bytes:
-    """About what a broker answers to a send."""
-    header = SendMessageResponse(msg_id="7F00000100002A9F0000000000123456", queue_id=1, queue_offset=123456)
-    return encode(response(request(RequestCode.SEND_MESSAGE_V2), ResponseCode.SUCCESS, encode_header(header)))
-
-
 def ends_of(address: str, topic: str) -> dict[int, int]:
     def end(queue: int) -> int:
         fields = {"topic": topic, "queueId": str(queue)}
@@ -221,7 +215,7 @@ def sides(folder: Path, *, with_real: bool) -> Iterator[list[Side]]:
             OurBroker(folder / "traced", ours.address, "broker-t", LARGE_LOG, engine="fast", trace=folder / "trace")
         )
         found += [Side(FAST, fast.port, fast.pid), Side(TRACED, traced.port, traced.pid)]
-        port, pid = stack.enter_context(echo(sent_answer()))
+        port, pid = stack.enter_context(echo())
         found.append(Side(ECHO, port, pid))
         yield found
 

@@ -109,14 +109,11 @@ def arrive(port: int, frames: bytes, *, queues: int, seconds: float, rate: float
 
 
 @contextmanager
-def echo(answer: bytes) -> Iterator[tuple[int, int]]:
-    """A server that answers every frame with the same bytes: its port and process."""
-    process = subprocess.Popen([str(program("echo"))], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def echo() -> Iterator[tuple[int, int]]:
+    """A server that sends every frame back: its port and process."""
+    process = subprocess.Popen([str(program("echo"))], stdout=subprocess.PIPE)
     try:
-        assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(answer)
-        process.stdin.close()
         yield int(process.stdout.readline()), process.pid
     finally:
         process.kill()

@@ -62,6 +62,19 @@ def differ_command(histories: int, seed: int, steps: int) -> None:
     click.echo(f"{count.compared} histories are alike; {count.refused} need what the C store does not have")
 
 
+@command.command("frames")
+@click.option("--frames", default=100_000, show_default=True, help="How many are sent to each broker.")
+@click.option("--seed", default=0, show_default=True, help="The first seed; one for each pair of brokers.")
+def frames_command(frames: int, seed: int) -> None:
+    """Send the same random frames to a broker on each engine: same answers, and in the end the same files."""
+    from conformance.frames.drive import compare
+
+    count, found = compare(seed, frames)
+    if found is not None:
+        raise CheckFound(f"the engines differ. {found}")
+    click.echo(f"{count} frames were answered alike, and the stores are the same")
+
+
 @command.command("cluster")
 @click.option("--minutes", default=1.0, show_default=True, help="How long the campaign runs.")
 @click.option("--seed", default=0, show_default=True, help="The first seed; one history per seed.")

@@ -24,7 +24,19 @@ SECONDS_MAX: Final = 5
 """For one input."""
 BUILD_SECONDS_MAX: Final = 300
 
-SEEDS: Final = {"frame": "frame", "header_json": "json_header", "header_binary": "binary_header", "conn": "frame"}
+OF_THE_PLANE: Final = ("buffer", "conn", "fields")
+"""What of it reads bytes."""
+
+SEEDS: Final = {
+    "frame": "frame",
+    "header_json": "json_header",
+    "header_binary": "binary_header",
+    "conn": "frame",
+    "record": "record",
+    "batch": "batch",
+    "message_list": "record",
+    "scan": "record",
+}
 """Target -> the Python target whose seeds it takes; without a row it begins with nothing."""
 
 
@@ -57,7 +69,7 @@ def build(name: str, clang: str, *options: str) -> Built:
     folder.mkdir(parents=True, exist_ok=True)
     corpus.mkdir(parents=True, exist_ok=True)
     fast = ROOT / "src" / "refmq_fast"
-    below = [*sorted((fast / "core").glob("*.c")), fast / "plane" / "buffer.c", fast / "plane" / "conn.c"]
+    below = [*sorted((fast / "core").glob("*.c")), *(fast / "plane" / f"{part}.c" for part in OF_THE_PLANE)]
     sources = [SOURCES / f"{name}_fuzz.c", *below]
     program = folder / "target"
     sanitizers = "-fsanitize=fuzzer,address,undefined"

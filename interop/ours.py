@@ -121,6 +121,7 @@ class OurBroker:
         change: tuple[str, str, str] | None = None,
         engine: str | None = None,
         trace: Path | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         """With a ``change`` the broker has a mistake: in a module, a text is replaced by another."""
         self.engine = engine or chosen_engine
@@ -129,7 +130,9 @@ class OurBroker:
         self.name = name
         self.change = change
         self.port = port or free_port((-2, 0, 1))  # the VIP port is two below
-        self.address = f"127.0.0.1:{self.port}"
+        self.host = host
+        """Where it listens; it calls itself 127.0.0.1."""
+        self.address = f"{host}:{self.port}"
         self.store = folder / "store"
         self._child: Child | None = None
         self.settings = {
@@ -151,7 +154,7 @@ class OurBroker:
         conf = self.folder / "broker.conf"
         if not conf.exists():  # what was changed over the wire stands in it
             write_properties(conf, self.settings)
-        arguments = ["broker", "-c", str(conf), "--listen", "127.0.0.1", "--engine", self.engine]
+        arguments = ["broker", "-c", str(conf), "--listen", self.host, "--engine", self.engine]
         if self.trace is not None:
             arguments += ["--trace", str(self.trace)]
         command, environment = refmq(*arguments) if self.change is None else mistaken(self.change, *arguments)

@@ -16,7 +16,7 @@ needs_clang = pytest.mark.skipif(shutil.which("clang") is None, reason="there is
 
 def test_every_source_is_a_target() -> None:
     assert set(native_targets.SEEDS) <= set(names())
-    assert {"frame", "header_binary", "header_json"} <= set(names())
+    assert set(MISTAKES) == set(names()), "each is seen to find something"
     assert len(names()) == len(list(SOURCES.glob("*.c")))
 
 
@@ -33,6 +33,13 @@ MISTAKES = {
     "header_json": "-DRMQ_MISTAKE_JSON_HALF_PAIR",
     "header_binary": "-DRMQ_MISTAKE_BINARY_LENGTH",
     "conn": "-DRMQ_MISTAKE_CONN_STALE_START",
+    "record": "-DRMQ_MISTAKE_RECORD_TOPIC",
+    "batch": "-DRMQ_MISTAKE_BATCH_BODY",
+    "properties": "-DRMQ_MISTAKE_EMPTY_VALUE",
+    "message_list": "-DRMQ_MISTAKE_LIST_TOPIC",
+    "scan": "-DRMQ_MISTAKE_SCAN_END",
+    "text": "-DRMQ_MISTAKE_UTF8_HALF_PAIR",
+    "fields": "-DRMQ_MISTAKE_DIGITS_MAX",
 }
 """Switches of core/ that no other build sets: a bound or a check is left out."""
 

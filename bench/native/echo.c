@@ -1,7 +1,5 @@
-/* The least that any server of frames does: reads them, and answers each with the same bytes. The measure of what a broker
- * costs above that.
- *
- *     echo < answer        prints the port, serves until it is killed
+/* The least that any server of frames does: reads them, and sends each back. The measure of what a broker costs above
+ * that. Prints its port, and serves until it is killed.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -30,7 +28,7 @@ static uint32_t be32(const uint8_t *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-static int serve(wire *one, const uint8_t *answer, size_t answer_size)
+static int serve(wire *one)
 {
     const ssize_t got = recv(one->fd, one->in + one->in_end, BUFFER - one->in_end, 0);
     size_t at = 0;
@@ -40,13 +38,13 @@ static int serve(wire *one, const uint8_t *answer, size_t answer_size)
     }
     one->in_end += (size_t)got;
     while (one->in_end - at >= 4 && one->in_end - at >= 4 + (size_t)be32(one->in + at)) {
-        at += 4 + be32(one->in + at);
-        if (one->out_end + answer_size > BUFFER) {
-            return 0;
-        }
-        memcpy(one->out + one->out_end, answer, answer_size);
-        one->out_end += answer_size;
+        at += 4 + (size_t)be32(one->in + at);
     }
+    if (one->out_end + at > BUFFER) {
+        return 0;
+    }
+    memcpy(one->out + one->out_end, one->in, at);
+    one->out_end += at;
     memmove(one->in, one->in + at, one->in_end - at);
     one->in_end -= at;
     return 1;
@@ -54,16 +52,11 @@ static int serve(wire *one, const uint8_t *answer, size_t answer_size)
 
 int main(void)
 {
-    static uint8_t answer[BUFFER];
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     const int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), epoll = epoll_create1(0);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL}, events[64];
-    size_t answer_size = 0;
 
-    for (ssize_t got; (got = read(0, answer + answer_size, BUFFER - answer_size)) > 0;) {
-        answer_size += (size_t)got;
-    }
     if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 64) != 0 ||
         getsockname(listener, (struct sockaddr *)&address, &size) != 0 ||
         epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) != 0) {
@@ -89,7 +82,7 @@ int main(void)
                 }
                 continue;
             }
-            if (!serve(one, answer, answer_size)) {
+            if (!serve(one)) {
                 (void)close(one->fd);
                 events[i].data.ptr = NULL;
                 free(one);

@@ -196,11 +196,26 @@ static void add_frame(wire *one, size_t window, int64_t begun)
     one->next = (one->next + 1) % frame_count;
 }
 
+/* Whether a frame is one of ours: an echo has sent it back. */
+static int is_ours(const uint8_t *frame, size_t size)
+{
+    for (size_t i = 0; i < frame_count; i++) {
+        if (frames[i].size == size && memcmp(frames[i].at, frame, size) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* The code of an answer; JSON headers only, in which refmq and Java write it first. */
 static void check(const uint8_t *frame, size_t size)
 {
     const size_t head = be32(frame + 4) & 0xffffff;
     const char *code;
+
+    if (is_ours(frame, size)) {
+        return;
+    }
 
     if (frame[4] != 0 || 8 + head > size || (code = memmem(frame + 8, head, "\"code\":", 7)) == NULL ||
         (strncmp(code + 7, "0,", 2) != 0 && strncmp(code + 7, "19,", 3) != 0)) {

@@ -2,272 +2,413 @@
 (***************************************************************************)
 (* The threads of the C data plane, and what they share.                   *)
 (*                                                                         *)
-(*   IO       reads frames, checks sends against its snapshot, stages      *)
-(*            records, writes what a turn has staged, acknowledges         *)
+(*   IO       reads frames, serves sends, writes what a turn has appended, *)
+(*            and only then lets its answers go (shell/loop.c)             *)
 (*   flusher  performs one flush at a time; knows nothing of the store     *)
+(*            (shell/flusher.c)                                            *)
 (*   control  the Python side: owns the tables, serves what is handed over *)
+(*            (refmq/net/thread_engine.py)                                 *)
 (*                                                                         *)
-(*        asks ->            handed ->                                     *)
-(*   IO ============ flusher   IO ============ control                     *)
-(*        <- outcomes                <- down                               *)
+(*         slot                      up ->                                 *)
+(*   IO ========== flusher     IO =========== control                      *)
+(*         bell                      <- down                               *)
 (*                                                                         *)
-(* They share four rings, each with one writer and one reader, and nothing *)
-(* else: no word of the store is seen by two threads. Each ring has a bell *)
-(* (an eventfd) that is rung behind a push; the flusher's is modelled, the *)
-(* others work in the same way.                                            *)
+(* IO and control share the plane and the store under one lock, which is   *)
+(* fair (shell/lock.h), and two boxes of letters (shell/mail.h). IO and    *)
+(* the flusher share one slot. A box has a bell (an eventfd); the lower    *)
+(* one is modelled step by step, the upper one works in the same way.      *)
 (*                                                                         *)
-(* Modelled: sync flush; connections that each send the same frames in     *)
-(* order; changes of the control plane's tables (a permission taken away); *)
-(* a flush that fails. A power loss is not an action: that every           *)
-(* acknowledged record is durable is asked of every state.                 *)
-(* Left out: full rings (a push waits, and IO stops reading), connections  *)
-(* that close (their numbers are never used again), pulls (they change     *)
-(* nothing), and the memory model of the processor, which ThreadSanitizer  *)
-(* looks after.                                                            *)
+(* A frame is "send" (IO serves it), "cold" (a send that the control plane *)
+(* has to serve) or "change" (of its tables: a permission taken away).     *)
+(* A record is the connection and the number of its frame.                 *)
+(*                                                                         *)
+(* A crash is not an action: that every record whose producer was told is  *)
+(* written, or durable, is asked of every state.                           *)
+(* Left out: full boxes, connections that close (their numbers are never   *)
+(* used again), pulls (they change nothing), and the memory model of the   *)
+(* processor, which ThreadSanitizer looks after.                           *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS Conn,           \* connections
-          Program,        \* the frames that each of them sends: "send" or "change"
+          Program,        \* the frames that each of them sends
+          Sync,           \* whether producers wait until their records are durable, or only until they are written
           MayFail,        \* whether a flush may fail
           \* Each TRUE in the engine; FALSE is a mistake that it could make.
-          WriteBeforeAsk, \* a flush is asked for what is in the file, not for what is staged
-          OneQueueDown,   \* snapshots and answers come down in one queue
-          HoldFrames,     \* frames behind one that was handed over are handed over too
-          BellFirst       \* who wakes up silences the bell before looking, not after
+          WritesFirst,    \* answers leave after what they promise is written
+          KeepsTarget,    \* a flush promises what was in the file when it was asked for, not when it has ended
+          InstallsFirst,  \* a change is installed before its answer is sent
+          HoldsFrames,    \* a send behind a frame that was handed over waits until that has begun
+          TakesLock,      \* the control plane takes the lock for what it does to plane and store
+          FairLock,       \* who waits for the lock gets it before who comes later
+          SilencesFirst,  \* who wakes up silences the bell before looking into the box, not after
+          RingsLast       \* the flusher says that a flush has ended before it rings, not after
 
-VARIABLES next,     \* next[c]: the number of the frame that IO serves next
-          staged,   \* records that are planned, and have their place in the log
-          wrote,    \* records that are in the file
-          durable,  \* records that a power loss cannot take back
-          asks,     \* ring: up to where the flusher is asked to flush
-          outcomes, \* ring: up to where it has, and whether that worked
-          bell,     \* the flusher's bell rings
-          flusher,  \* "asleep", "looking", or "leaving" (it found nothing, and will sleep)
-          flushed,  \* what IO knows to be durable
-          acked,    \* records whose producers were told that they are safe
-          failed,   \* IO has heard of a flush that failed
-          handed,   \* ring: frames for the control plane
-          down,     \* ring: what it sends back
-          answers,  \* a second queue for answers, only with the mistake ~OneQueueDown
-          version,  \* how often the control plane has changed its tables
-          snapshot, \* the version that IO checks against
-          told,     \* the newest version of whose change somebody has been told
-          stale,    \* a send was checked against tables older than what somebody had been told
-          begun,    \* begun[c]: the last frame handed over that the control plane has begun
-          given,    \* given[c]: the last frame that was handed over
-          order     \* order[c]: the frames of c that have taken effect, in that order
+VARIABLES next,      \* next[c]: the number of the frame of c that IO comes to next
+          begins,    \* begins[c]: the frames of c that have begun, in that order
+          \* Shared under the lock.
+          lock,      \* who holds it, and behind it who waits
+          log,       \* the records that have their place
+          wrote,     \* how many of them are in the file
+          installed, \* the changes that sends are checked against
+          \* The IO thread's.
+          io,        \* where it is in its turn
+          ioPlan,    \* the record that it is appending, and where: between planning and doing it
+          bars,      \* bars[c]: frames that were handed over and, as far as IO knows, have not begun
+          wants,     \* who wants a flush: "io", "control"
+          flushed,   \* how many records IO knows to be durable
+          tells,     \* the flush that is under way is one that the control plane waits for
+          ready,     \* frames whose answers wait to leave
+          gone,      \* frames whose answers have left
+          failed,    \* a flush has failed
+          stale,     \* a send was checked against tables older than what somebody had been told
+          \* Shared with the flusher.
+          slot,      \* "rests", "asked", "ended" or "failed"
+          target,    \* how many records the flush in the slot makes durable
+          durable,   \* how many a power loss cannot take back
+          endedBell, \* the flusher's bell rings
+          late,      \* with the mistake ~RingsLast: it has rung, and has yet to say why
+          \* Shared with the control plane.
+          up,        \* box: frames that are handed over, and "durable"
+          down,      \* box: letters for IO
+          downBell,
+          \* The control plane's.
+          control,   \* where it is
+          does,      \* the frame that it works on
+          place,     \* where it appends: between planning and doing it
+          open,      \* frames that it has begun
+          waiting    \* frames that wait for a flush
 
-flushVars == <<wrote, durable, asks, outcomes, bell, flusher, flushed, acked, failed>>
-tableVars == <<handed, down, answers, version, snapshot, told, begun, given>>
-vars      == <<next, staged, stale, order, flushVars, tableVars>>
+shared  == <<lock, log, wrote, installed>>
+turn    == <<next, begins, ioPlan, bars, wants, flushed, tells, ready, gone, failed, stale>>
+medium  == <<slot, target, durable, endedBell, late>>
+boxes   == <<up, down, downBell>>
+python  == <<control, does, place, open, waiting>>
+vars    == <<shared, io, turn, medium, boxes, python>>
 
-Min(a, b) == IF a < b THEN a ELSE b
 Frame     == 1..Len(Program)
+Kind(f)   == Program[f[2]]
+None      == <<>>
+Range(s)  == {s[i] : i \in 1..Len(s)}
+Upto(n)   == {log[i] : i \in 1..n}
 
-Init == /\ next = [c \in Conn |-> 1] /\ order = [c \in Conn |-> <<>>]
-        /\ begun = [c \in Conn |-> 0] /\ given = [c \in Conn |-> 0]
-        /\ staged = 0 /\ wrote = 0 /\ durable = 0 /\ flushed = 0 /\ acked = 0
-        /\ asks = <<>> /\ outcomes = <<>> /\ handed = <<>> /\ down = <<>> /\ answers = <<>>
-        /\ bell = FALSE /\ flusher = "asleep" /\ failed = FALSE /\ stale = FALSE
-        /\ version = 0 /\ snapshot = 0 /\ told = 0
+Init == /\ next = [c \in Conn |-> 1] /\ begins = [c \in Conn |-> <<>>] /\ bars = [c \in Conn |-> 0]
+        /\ lock = <<>> /\ log = <<>> /\ wrote = 0 /\ installed = {}
+        /\ io = "waits" /\ ioPlan = None /\ wants = {} /\ flushed = 0 /\ tells = FALSE
+        /\ ready = {} /\ gone = {} /\ failed = FALSE /\ stale = FALSE
+        /\ slot = "rests" /\ target = 0 /\ durable = 0 /\ endedBell = FALSE /\ late = FALSE
+        /\ up = <<>> /\ down = <<>> /\ downBell = FALSE
+        /\ control = "rests" /\ does = None /\ place = 0 /\ open = {} /\ waiting = {}
 
 ------------------------------------------------------------------------------
-\* IO: frames
+\* The lock. With tickets, who comes draws one; without, who comes while it is taken has to come again.
 
-\* A frame of c goes to the control plane, and until that has begun it, so do those behind it.
-Holds(c) == HoldFrames /\ begun[c] < given[c]
+MayDraw == FairLock \/ lock = <<>>
+Holds(who) == lock # <<>> /\ Head(lock) = who
 
-\* A send is checked against the snapshot and staged.
-ServeFrame(c) ==
-    /\ next[c] \in Frame
-    /\ Program[next[c]] = "send" /\ ~Holds(c)
-    /\ next' = [next EXCEPT ![c] = @ + 1]
-    /\ order' = [order EXCEPT ![c] = Append(@, next[c])]
-    /\ staged' = staged + 1
-    /\ stale' = (stale \/ snapshot < told)
-    /\ UNCHANGED <<flushVars, tableVars>>
+------------------------------------------------------------------------------
+\* IO: its turn
 
-\* What is none of IO's, and what comes behind such a frame.
+\* A send behind a frame that was handed over waits. What is not for IO is handed over, whatever is in front of it.
+Barred(c)   == HoldsFrames /\ bars[c] > 0
+Servable(c) == next[c] \in Frame /\ ~(Program[next[c]] = "send" /\ Barred(c))
+
+StartTurn == /\ io = "waits"
+             /\ endedBell' = FALSE
+             /\ io' = IF downBell THEN "reads" ELSE "draws"
+             /\ downBell' = (downBell /\ ~SilencesFirst)
+             /\ UNCHANGED <<shared, turn, slot, target, durable, late, up, down, python>>
+
+\* IO wakes up for a bell or for frames.
+WakeIO == (downBell \/ endedBell \/ \E c \in Conn : Servable(c)) /\ StartTurn
+
+\* The clock wakes it up as well. Nothing relies on that.
+TickIO == StartTurn
+
+Begun(c)     == Cardinality({i \in 1..Len(down) : down[i].what = "begun" /\ down[i].frame[1] = c})
+Answers      == {down[i].frame : i \in {j \in 1..Len(down) : down[j].what = "answer"}}
+AskedToFlush == \E i \in 1..Len(down) : down[i].what = "flush"
+
+\* Everything that is in the box.
+ReadLetters ==
+    /\ io = "reads"
+    /\ bars' = [c \in Conn |-> bars[c] - Begun(c)]
+    /\ ready' = ready \cup Answers
+    /\ wants' = IF AskedToFlush THEN wants \cup {"control"} ELSE wants
+    /\ down' = <<>>
+    /\ io' = IF SilencesFirst THEN "draws" ELSE "silences"
+    /\ UNCHANGED <<shared, next, begins, ioPlan, flushed, tells, gone, failed, stale, medium, up, downBell, python>>
+
+\* Only with the mistake ~SilencesFirst.
+SilenceBell ==
+    /\ io = "silences"
+    /\ downBell' = FALSE
+    /\ io' = "draws"
+    /\ UNCHANGED <<shared, turn, medium, up, down, python>>
+
+DrawTicket ==
+    /\ io = "draws" /\ MayDraw
+    /\ lock' = Append(lock, "io")
+    /\ io' = "serves"
+    /\ UNCHANGED <<log, wrote, installed, turn, medium, boxes, python>>
+
+\* A send is checked, and finds its place.
+PlanSend(c) ==
+    /\ io = "serves" /\ Holds("io") /\ ioPlan = None
+    /\ Servable(c) /\ Program[next[c]] = "send"
+    /\ ioPlan' = <<c, Len(log)>>
+    /\ stale' = (stale \/ ~({f \in gone : Kind(f) = "change"} \subseteq installed))
+    /\ UNCHANGED <<shared, io, next, begins, bars, wants, flushed, tells, ready, gone, failed, medium, boxes, python>>
+
+\* It is put there. Its answer waits for the end of the turn, or for a flush.
+AppendSend ==
+    /\ io = "serves" /\ ioPlan # None
+    /\ LET c    == ioPlan[1]
+           send == <<c, next[c]>>
+       IN  /\ log' = Append(SubSeq(log, 1, ioPlan[2]), send)
+           /\ next' = [next EXCEPT ![c] = @ + 1]
+           /\ begins' = [begins EXCEPT ![c] = Append(@, send[2])]
+           /\ wants' = IF Sync THEN wants \cup {"io"} ELSE wants
+           /\ ready' = IF Sync THEN ready ELSE ready \cup {send}
+    /\ ioPlan' = None
+    /\ UNCHANGED <<lock, wrote, installed, io, bars, flushed, tells, gone, failed, stale, medium, boxes, python>>
+
+\* What is not for IO goes up, in the order in which it came.
 HandOver(c) ==
-    /\ next[c] \in Frame
-    /\ Program[next[c]] # "send" \/ Holds(c)
+    /\ io = "serves" /\ Holds("io") /\ ioPlan = None
+    /\ Servable(c) /\ Program[next[c]] # "send"
+    /\ up' = Append(up, [what |-> "frame", frame |-> <<c, next[c]>>, to |-> 0])
+    /\ bars' = [bars EXCEPT ![c] = @ + 1]
     /\ next' = [next EXCEPT ![c] = @ + 1]
-    /\ given' = [given EXCEPT ![c] = next[c]]
-    /\ handed' = Append(handed, [conn |-> c, frame |-> next[c]])
-    /\ UNCHANGED <<staged, stale, order, flushVars, down, answers, version, snapshot, told, begun>>
+    /\ UNCHANGED <<shared, io, begins, ioPlan, wants, flushed, tells, ready, gone, failed, stale, medium, down, downBell, python>>
+
+\* One write for everything that the turn has appended.
+WriteTurn ==
+    /\ io = "serves" /\ Holds("io") /\ ioPlan = None
+    /\ wrote' = IF WritesFirst THEN Len(log) ELSE wrote
+    /\ io' = "flushes"
+    /\ UNCHANGED <<lock, log, installed, turn, medium, boxes, python>>
+
+\* IO hears of a flush that has ended, and asks for the next one. Who waited for records that are durable now is answered,
+\* in the order of the log.
+StepFlush ==
+    /\ io = "flushes"
+    /\ LET worked == slot = "ended"
+           breaks == slot = "failed"
+           asks   == (slot \in {"rests", "ended"}) /\ wants # {} /\ ~failed
+           now    == IF worked THEN (IF KeepsTarget THEN target ELSE wrote) ELSE flushed
+           hot    == {f \in Upto(now) : Kind(f) = "send"}
+       IN  /\ flushed' = now
+           /\ failed' = (failed \/ breaks)
+           /\ ready' = IF Sync THEN ready \cup (hot \ gone) ELSE ready
+           /\ up' = IF worked /\ tells THEN Append(up, [what |-> "durable", frame |-> None, to |-> now]) ELSE up
+           /\ tells' = IF asks THEN "control" \in wants ELSE tells /\ slot = "asked"
+           /\ wants' = IF asks THEN {} ELSE wants
+           /\ slot' = IF asks THEN "asked" ELSE IF worked \/ breaks THEN "rests" ELSE slot
+           /\ target' = IF asks THEN wrote ELSE target
+    /\ io' = "releases"
+    /\ UNCHANGED <<shared, next, begins, ioPlan, bars, gone, stale, durable, endedBell, late, down, downBell, python>>
+
+ReleaseLock ==
+    /\ io = "releases"
+    /\ lock' = Tail(lock)
+    /\ io' = "sends"
+    /\ UNCHANGED <<log, wrote, installed, turn, medium, boxes, python>>
+
+SendAnswers ==
+    /\ io = "sends"
+    /\ gone' = gone \cup ready
+    /\ ready' = {}
+    /\ io' = "waits"
+    /\ UNCHANGED <<shared, next, begins, ioPlan, bars, wants, flushed, tells, failed, stale, medium, boxes, python>>
 
 ------------------------------------------------------------------------------
-\* IO and flusher
-
-\* At the end of a turn one write brings everything staged into the file.
-WriteTurn ==
-    /\ wrote' = staged
-    /\ UNCHANGED <<next, staged, stale, order, durable, asks, outcomes, bell, flusher, flushed, acked, failed, tableVars>>
-
-\* One flush at a time. The push comes first, and then the bell.
-AskFlush ==
-    LET to == IF WriteBeforeAsk THEN wrote ELSE staged
-    IN  /\ ~failed /\ asks = <<>> /\ outcomes = <<>> /\ flushed < to
-        /\ asks' = Append(asks, to)
-        /\ bell' = TRUE
-        /\ UNCHANGED <<next, staged, stale, order, wrote, durable, outcomes, flusher, flushed, acked, failed, tableVars>>
-
-WakeFlusher ==
-    /\ flusher = "asleep" /\ bell
-    /\ flusher' = "looking"
-    /\ bell' = ~BellFirst
-    /\ UNCHANGED <<next, staged, stale, order, wrote, durable, asks, outcomes, flushed, acked, failed, tableVars>>
+\* Flusher. A condition variable makes "there is something in the slot" and "wake up" one step.
 
 \* What was in the file when the flush began is durable when it has ended.
 FlushFile ==
-    /\ flusher = "looking" /\ asks # <<>>
-    /\ durable' = Min(Head(asks), wrote)
-    /\ outcomes' = Append(outcomes, [to |-> Head(asks), worked |-> TRUE])
-    /\ asks' = Tail(asks)
-    /\ UNCHANGED <<next, staged, stale, order, wrote, bell, flusher, flushed, acked, failed, tableVars>>
+    /\ slot = "asked" /\ ~late
+    /\ durable' = wrote
+    /\ endedBell' = TRUE
+    /\ IF RingsLast THEN slot' = "ended" /\ late' = FALSE ELSE slot' = slot /\ late' = TRUE
+    /\ UNCHANGED <<shared, io, turn, target, boxes, python>>
+
+\* Only with the mistake ~RingsLast.
+SayEnded ==
+    /\ late
+    /\ slot' = "ended" /\ late' = FALSE
+    /\ UNCHANGED <<shared, io, turn, target, durable, endedBell, boxes, python>>
 
 FailFlush ==
-    /\ MayFail /\ flusher = "looking" /\ asks # <<>>
-    /\ outcomes' = Append(outcomes, [to |-> Head(asks), worked |-> FALSE])
-    /\ asks' = Tail(asks)
-    /\ UNCHANGED <<next, staged, stale, order, wrote, durable, bell, flusher, flushed, acked, failed, tableVars>>
-
-FindNothing ==
-    /\ flusher = "looking" /\ asks = <<>>
-    /\ flusher' = "leaving"
-    /\ UNCHANGED <<next, staged, stale, order, wrote, durable, asks, outcomes, bell, flushed, acked, failed, tableVars>>
-
-SleepFlusher ==
-    /\ flusher = "leaving"
-    /\ flusher' = "asleep"
-    /\ bell' = (bell /\ BellFirst)
-    /\ UNCHANGED <<next, staged, stale, order, wrote, durable, asks, outcomes, flushed, acked, failed, tableVars>>
-
-HearFlush ==
-    /\ outcomes # <<>>
-    /\ flushed' = IF Head(outcomes).worked THEN Head(outcomes).to ELSE flushed
-    /\ failed' = (failed \/ ~Head(outcomes).worked)
-    /\ outcomes' = Tail(outcomes)
-    /\ UNCHANGED <<next, staged, stale, order, wrote, durable, asks, bell, flusher, acked, tableVars>>
-
-\* The producers of everything that is durable are told, in the order of the log.
-AckPuts ==
-    /\ acked' = flushed
-    /\ UNCHANGED <<next, staged, stale, order, wrote, durable, asks, outcomes, bell, flusher, flushed, failed, tableVars>>
+    /\ MayFail /\ slot = "asked" /\ ~late
+    /\ slot' = "failed"
+    /\ endedBell' = TRUE
+    /\ UNCHANGED <<shared, io, turn, target, durable, late, boxes, python>>
 
 ------------------------------------------------------------------------------
-\* IO and control plane
+\* Control plane
 
-Item(what, n, one) == [what |-> what, number |-> n, frame |-> one.frame, conn |-> one.conn]
+Letter(what, f) == [what |-> what, frame |-> f]
 
-\* The control plane serves a frame. A change is installed below before its answer goes there; a send that was held back
-\* goes back down, behind everything that came before it. Last, IO learns that the frame has begun.
+\* Letters go into the box; the bell rings behind them where the box was empty.
+Post(letters) == /\ down' = down \o letters
+                 /\ control' = IF down = <<>> /\ letters # <<>> THEN "rings" ELSE "rests"
+
+Ring == /\ control = "rings"
+        /\ downBell' = TRUE
+        /\ control' = "rests"
+        /\ UNCHANGED <<shared, io, turn, medium, up, down, does, place, open, waiting>>
+
+\* A handler begins. It may take its time (a table is saved first), and frames behind it may pass from now on.
 BeginFrame ==
-    /\ handed # <<>>
-    /\ LET one    == Head(handed)
-           change == Program[one.frame] = "change"
-           effect == IF change THEN Item("install", version + 1, one) ELSE Item("again", 0, one)
-           answer == IF change THEN <<Item("answer", version + 1, one)>> ELSE <<>>
-           begin  == Item("begun", 0, one)
-       IN  /\ version' = IF change THEN version + 1 ELSE version
-           /\ IF OneQueueDown
-              THEN /\ down' = (down \o <<effect>> \o answer) \o <<begin>>
-                   /\ answers' = answers
-              ELSE /\ down' = down \o <<effect, begin>>
-                   /\ answers' = answers \o answer
-    /\ handed' = Tail(handed)
-    /\ UNCHANGED <<next, staged, stale, order, flushVars, snapshot, told, begun, given>>
+    /\ control = "rests" /\ up # <<>> /\ Head(up).what = "frame"
+    /\ LET f == Head(up).frame
+       IN  /\ begins' = [begins EXCEPT ![f[1]] = Append(@, f[2])]
+           /\ open' = open \cup {f}
+           /\ IF InstallsFirst \/ Kind(f) # "change"
+              THEN Post(<<Letter("begun", f)>>)
+              ELSE Post(<<Letter("answer", f), Letter("begun", f)>>)
+    /\ up' = Tail(up)
+    /\ UNCHANGED <<shared, io, next, ioPlan, bars, wants, flushed, tells, ready, gone, failed, stale, medium, downBell, does, place, waiting>>
 
-\* IO takes the next item that came down. A change takes effect when it is installed here, not when it was decided: the
-\* control plane may decide the next one while a send of before is still on its way down.
-HearDown ==
-    /\ down # <<>>
-    /\ down' = Tail(down)
-    /\ LET one   == Head(down)
-           takes == one.what \in {"install", "again"}
-       IN  /\ snapshot' = IF one.what = "install" THEN one.number ELSE snapshot
-           /\ told' = IF one.what = "answer" THEN one.number ELSE told
-           /\ begun' = IF one.what = "begun" THEN [begun EXCEPT ![one.conn] = one.frame] ELSE begun
-           /\ staged' = IF one.what = "again" THEN staged + 1 ELSE staged
-           /\ order' = IF takes THEN [order EXCEPT ![one.conn] = Append(@, one.frame)] ELSE order
-    /\ UNCHANGED <<next, stale, flushVars, handed, answers, version, given>>
+\* Some handler comes to its effect, and wants the lock for it.
+DrawOwnTicket ==
+    /\ control = "rests"
+    /\ \E f \in open : does' = f /\ open' = open \ {f}
+    /\ IF TakesLock THEN MayDraw /\ lock' = Append(lock, "control") ELSE lock' = lock
+    /\ control' = "acts"
+    /\ UNCHANGED <<log, wrote, installed, io, turn, medium, boxes, place, waiting>>
 
-\* Only with the mistake: an answer leaves whatever has been installed.
-HearAnswer ==
-    /\ answers # <<>>
-    /\ told' = Head(answers).number
-    /\ answers' = Tail(answers)
-    /\ UNCHANGED <<next, staged, stale, order, flushVars, handed, down, version, snapshot, begun, given>>
+Acts == control = "acts" /\ (TakesLock => Holds("control"))
+
+Unlocked == IF TakesLock THEN Tail(lock) ELSE lock
+
+\* The new tables are installed, and then the answer goes down.
+InstallChange ==
+    /\ Acts /\ Kind(does) = "change"
+    /\ installed' = installed \cup {does}
+    /\ lock' = Unlocked
+    /\ IF InstallsFirst THEN Post(<<Letter("answer", does)>>) ELSE control' = "rests" /\ down' = down
+    /\ does' = None
+    /\ UNCHANGED <<log, wrote, io, turn, medium, up, downBell, place, open, waiting>>
+
+PlanOwnSend ==
+    /\ Acts /\ Kind(does) = "cold"
+    /\ place' = Len(log)
+    /\ control' = "appends"
+    /\ UNCHANGED <<shared, io, turn, medium, boxes, does, open, waiting>>
+
+\* A send of the control plane is written before its lock is released, with everything in front of it.
+AppendOwnSend ==
+    /\ control = "appends"
+    /\ log' = Append(SubSeq(log, 1, place), does)
+    /\ wrote' = Len(log')
+    /\ lock' = Unlocked
+    /\ Post(<<IF Sync THEN Letter("flush", does) ELSE Letter("answer", does)>>)
+    /\ waiting' = IF Sync THEN waiting \cup {<<does, Len(log')>>} ELSE waiting
+    /\ does' = None
+    /\ UNCHANGED <<installed, io, turn, medium, up, downBell, place, open>>
+
+\* The sends that wait for this much are answered one by one, in the order of the log.
+HearDurable ==
+    /\ control = "rests" /\ up # <<>> /\ Head(up).what = "durable"
+    /\ LET served == {w \in waiting : w[2] <= Head(up).to}
+       IN  IF served = {}
+           THEN up' = Tail(up) /\ UNCHANGED <<waiting, control, down>>
+           ELSE \E first \in served : /\ \A w \in served : first[2] <= w[2]
+                                     /\ waiting' = waiting \ {first}
+                                     /\ Post(<<Letter("answer", first[1])>>)
+                                     /\ up' = up
+    /\ UNCHANGED <<shared, io, turn, medium, downBell, does, place, open>>
 
 ------------------------------------------------------------------------------
-Next == \/ \E c \in Conn : ServeFrame(c) \/ HandOver(c)
-        \/ WriteTurn \/ AskFlush \/ WakeFlusher \/ FlushFile \/ FailFlush \/ FindNothing \/ SleepFlusher
-        \/ HearFlush \/ AckPuts
-        \/ BeginFrame \/ HearDown \/ HearAnswer
+Next == \/ WakeIO \/ TickIO \/ ReadLetters \/ SilenceBell \/ DrawTicket
+        \/ \E c \in Conn : PlanSend(c) \/ HandOver(c)
+        \/ AppendSend \/ WriteTurn \/ StepFlush \/ ReleaseLock \/ SendAnswers
+        \/ FlushFile \/ SayEnded \/ FailFlush
+        \/ Ring \/ BeginFrame \/ DrawOwnTicket \/ InstallChange \/ PlanOwnSend \/ AppendOwnSend \/ HearDurable
 
 Spec == Init /\ [][Next]_vars
 
-\* Every thread goes on as long as it can. A flush that can fail need not.
+\* Every thread goes on as long as it can, and what has come is served in the end. A flush that can fail need not.
 FairSpec == /\ Spec
-            /\ \A c \in Conn : WF_vars(ServeFrame(c) \/ HandOver(c))
-            /\ WF_vars(WriteTurn) /\ WF_vars(AskFlush) /\ WF_vars(HearFlush) /\ WF_vars(AckPuts)
-            /\ WF_vars(WakeFlusher) /\ WF_vars(FlushFile) /\ WF_vars(FindNothing) /\ WF_vars(SleepFlusher)
-            /\ WF_vars(BeginFrame) /\ WF_vars(HearDown)
+            /\ WF_vars(WakeIO) /\ WF_vars(ReadLetters) /\ WF_vars(SilenceBell) /\ SF_vars(DrawTicket)
+            /\ \A c \in Conn : SF_vars(PlanSend(c) \/ HandOver(c))
+            /\ WF_vars(AppendSend) /\ WF_vars(WriteTurn) /\ WF_vars(StepFlush)
+            /\ WF_vars(ReleaseLock) /\ WF_vars(SendAnswers)
+            /\ WF_vars(FlushFile) /\ WF_vars(SayEnded)
+            /\ WF_vars(Ring) /\ WF_vars(BeginFrame) /\ WF_vars(DrawOwnTicket) /\ WF_vars(InstallChange)
+            /\ WF_vars(PlanOwnSend) /\ WF_vars(AppendOwnSend) /\ WF_vars(HearDurable)
 
 ------------------------------------------------------------------------------
 \* Promises
 
 TypeOK ==
     /\ next \in [Conn -> 1..(Len(Program) + 1)]
-    /\ flusher \in {"asleep", "looking", "leaving"}
-    /\ {staged, wrote, durable, flushed, acked, version, snapshot, told} \subseteq Nat
-    /\ {bell, failed, stale} \subseteq BOOLEAN
+    /\ io \in {"waits", "reads", "silences", "draws", "serves", "flushes", "releases", "sends"}
+    /\ control \in {"rests", "rings", "acts", "appends"}
+    /\ slot \in {"rests", "asked", "ended", "failed"}
+    /\ lock \in {<<>>, <<"io">>, <<"control">>, <<"io", "control">>, <<"control", "io">>}
+    /\ {wrote, durable, flushed, target} \subseteq Nat
+    /\ \A c \in Conn : bars[c] \in Nat
+    /\ wants \subseteq {"io", "control"}
 
-\* Positions of the log, from what is planned to what was promised.
-MarksInOrder == acked <= flushed /\ wrote <= staged /\ durable <= wrote
+\* How far the log is planned, written and durable, and what IO knows of that.
+MarksInOrder == flushed <= durable /\ durable <= wrote /\ wrote <= Len(log)
 
-\* Whoever was told that a record is safe was told the truth.
-AckedIsDurable == acked <= durable
+Sends(frames) == {f \in frames : Kind(f) # "change"}
 
-\* Nothing is promised on the word of a flush that failed, or of one that has not ended.
-FlushedIsDurable == flushed <= durable
+\* Whoever was told that a record is stored was told the truth: a process that dies does not take it.
+AckedIsWritten == Sends(gone) \subseteq Upto(wrote)
 
-\* One flush is under way at most.
-OneFlush == Len(asks) + Len(outcomes) <= 1
+\* And where producers wait for the medium, neither does a power loss.
+AckedIsDurable == Sync => Sends(gone) \subseteq Upto(durable)
 
-\* When an answer says that the tables have changed, no later send is checked against the old ones.
+\* When an answer has left that says that the tables have changed, no later send is checked against the old ones.
 RevokedStaysOut == ~stale
 
-\* The frames of a connection take effect in their order.
-FramesInOrder == \A c \in Conn : \A i \in 1..(Len(order[c]) - 1) : order[c][i] < order[c][i + 1]
+\* The frames of a connection begin in their order.
+FramesInOrder == \A c \in Conn : \A i \in 1..(Len(begins[c]) - 1) : begins[c][i] < begins[c][i + 1]
 
-\* Tables come down in their order, and nobody is told of one that is not installed.
-SnapshotsInOrder == told <= snapshot /\ snapshot <= version
+\* Each record has a place of its own, and keeps it.
+PlacesAreKept == [][\A i \in 1..Len(log) : i <= Len(log') /\ log'[i] = log[i]]_vars
+OnePlaceEach  == Cardinality(Upto(Len(log))) = Len(log)
 
-CountOf(what) == Cardinality({n \in Frame : Program[n] = what}) * Cardinality(Conn)
+\* Nobody is answered whose frame has not begun, and a change is in force before anybody is told.
+AnswersHaveCauses == \A f \in ready \cup gone : f[2] \in Range(begins[f[1]])
 
-\* The log has exactly the sends that have taken effect.
-TookEffect(what) == UNION {{<<c, order[c][i]>> : i \in {j \in 1..Len(order[c]) : Program[order[c][j]] = what}} : c \in Conn}
-LogHasTheSends   == staged = Cardinality(TookEffect("send"))
+\* IO and control plane are never inside at the same time: the one between planning and appending holds the lock.
+Alone == ~(ioPlan # None /\ control = "appends")
 
-\* A flush fails only where that may happen.
-FailsOnlyIfItMay == failed => MayFail
+\* What IO writes, flushes and plans, it does with the lock.
+OwnerHolds == io \in {"flushes", "releases"} => Holds("io")
 
-\* Whoever has heard of a flush that failed asks for no other: nobody knows what is on the medium.
-NoFlushAfterFailure == [][failed => Len(asks') <= Len(asks)]_vars
+\* A flush fails only where that may happen, and afterwards there is no other: nobody knows what is on the medium.
+FailsOnlyIfItMay    == failed => MayFail
+NoFlushAfterFailure == [][failed => ~(slot = "rests" /\ slot' = "asked")]_vars
 
-\* Only a flusher that is awake has outcomes to tell.
-OutcomesHaveCauses == [][Len(outcomes') > Len(outcomes) => flusher = "looking" /\ asks # <<>>]_vars
+\* What is durable was in the file, and becomes so by a flush alone.
+DurableHasCause == [][durable' # durable => slot = "asked"]_vars
 
-\* Every send is acknowledged, unless a flush has failed.
-EverySendAnswered == <>(acked = CountOf("send") \/ failed)
+\* The bell of the box rings, or is about to, while letters lie in it and nobody reads them.
+NoLetterInSilence == down # <<>> => downBell \/ control = "rings" \/ io = "reads"
 
-\* Every frame takes effect, whoever sent a change is told, and no connection goes on being held.
-EveryFrameServed == <>(\A c \in Conn : Len(order[c]) = Len(Program))
-EveryChangeTold  == <>[](told = CountOf("change"))
-HoldsEnd         == <>[](\A c \in Conn : begun[c] = given[c])
+\* A frame brings one letter up and one for its flush, and at most three down.
+BoxesAreBounded == LET frames == Cardinality(Conn) * Len(Program)
+                   IN  Len(up) <= 2 * frames /\ Len(down) <= 3 * frames
 
-\* When there is nothing more to do the flusher sleeps.
-FlusherRests == <>[](flusher = "asleep" /\ ~bell)
+All(kinds) == {<<c, n>> : c \in Conn, n \in {m \in Frame : Program[m] \in kinds}}
+
+\* Every send is acknowledged, unless a flush has failed; who sent a change is told; every frame begins; no bar stays.
+EverySendAnswered == <>(All({"send", "cold"}) \subseteq gone \/ failed)
+EveryChangeTold   == <>(All({"change"}) \subseteq gone)
+EveryFrameBegins  == <>(\A c \in Conn : Len(begins[c]) = Len(Program))
+BarsEnd           == <>[](\A c \in Conn : bars[c] = 0)
+
+\* Who wants the lock gets it, however busy the other is.
+ControlGetsLock == (control = "acts") ~> (control # "acts")
+EffectsHappen   == <>[](open = {} /\ control = "rests")
+
+\* When there is nothing more to do the flusher rests.
+FlusherRests == <>[](slot = "rests")
 =============================================================================

@@ -10,7 +10,7 @@ import pytest
 from refmq.cli import doctor, main
 from refmq.tools.health import HealthLine, State
 
-NAMES = ["Python", "extension", "JDK", "TLC", "Spark", "free disk", "open files"]
+NAMES = ["Python", "extension", "engine", "JDK", "TLC", "Spark", "free disk", "open files"]
 
 
 def test_the_json_document_has_every_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,12 @@ from tests.net.broker_support import serving_broker
 from tests.net.support import asking
 
 ROOT = Path(refmq.__file__).parent
+FAST = Path(__file__).parents[2] / "src" / "refmq_fast"
+TURN = {
+    "turn": ("epoll_wait", "receive_all", "rmq_lock_take", "serve_turn", "rmq_lock_release", "send_dirty"),
+    "serve_turn": ("serve_ready", "rmq_write_appended", "    flush", "        dispatch"),
+}
+"""Functions of shell/loop.c, and what each of them calls, in order."""
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "layers.md"
 ROW = re.compile(r"\| \d+ \| .* \| `([a-z_/.]+)` \| `(\w+)` \|")
 
@@ -73,6 +79,19 @@ def test_a_message_takes_the_way_that_the_page_draws(title: str, ask: Callable[[
     for place in drawn:
         assert place in calls[at:], f"{place} does not follow {calls[at - 1] if at else 'the start'}"
         at = calls.index(place, at) + 1
+
+
+def test_a_turn_of_the_io_thread_is_as_the_page_draws_it() -> None:
+    """The functions are where the page says, and the two that hold a turn together call their parts in that order."""
+    drawn = way("A turn of the IO thread")
+    assert len(drawn) == 10, "the page has the table"
+    for file, function in drawn:
+        assert re.search(rf"^[^\s#].*\b{function}\(", (FAST / file).read_text(), re.MULTILINE), (file, function)
+    loop = (FAST / "shell" / "loop.c").read_text()
+    for whole, parts in TURN.items():
+        body = loop.split(f"static void {whole}(")[1].split("\n}\n")[0]
+        places = [body.index(f"{part}(") for part in parts]
+        assert places == sorted(places), whole
 
 
 def test_a_send_never_goes_back_to_be_checked_or_planned_once_it_is_written() -> None:

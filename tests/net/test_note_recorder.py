@@ -98,3 +98,24 @@ def test_a_trace_has_the_times_and_says_what_is_missing(tmp_path: Path) -> None:
     first = read_file(path).events[0]
     assert tuple(first.event) == event(7)
     assert before_ns <= first.at_ns <= noted_ns
+
+
+def test_new_texts_behind_a_gap_find_their_numbers(tmp_path: Path) -> None:
+    """While something is missing C packs nothing, and what is noted then may have texts that it has never packed."""
+    fresh = ("CommitOffset", "an actor", "a new subject", 0, 1, 2, 3, 4)
+
+    async def story() -> None:
+        with TraceWriter(tmp_path, "node") as trace:
+            recorder = NoteRecorder(trace, 1)
+            recorder.record(event(1))
+            recorder.hand_on()
+            trace.drop(3)
+            for one in (fresh, event(2), fresh):
+                recorder.record(one)
+            recorder.close()
+            assert trace.dropped_count == 3
+
+    asyncio.run(story())
+    (path,) = trace_files(tmp_path)
+    trace = read_file(path)
+    assert [tuple(each.event) for each in trace.events] == [event(1), fresh, event(2), fresh]

@@ -54,6 +54,7 @@ def examine(store: Path) -> Iterator[HealthLine]:
     """Every line, in the order in which they are shown. ``store`` is where a broker would keep its files."""
     yield python()
     yield extension(refmq_fast.AVAILABLE, refmq_fast.REASON)
+    yield engine(refmq_fast.AVAILABLE)
     java = jdk.find_java()
     yield java_runtime(java)
     yield model_checker(tlc.find_tlc_jar(), java)
@@ -81,6 +82,15 @@ def extension(available: bool, reason: str) -> HealthLine:
     else:
         remedy = "There is a C compiler now: run `pip install --force-reinstall --no-deps -v .` and read what it says."
     return HealthLine("extension", State.ADVICE, f"off: {reason}; everything works, more slowly", remedy)
+
+
+def engine(available: bool) -> HealthLine:
+    """Who serves messages with `--engine auto`; that there is no C is said in the line of the extension."""
+    if available:
+        return HealthLine(
+            "engine", State.OK, "fast, in C (stores with extension files or the transient pool: reference)"
+        )
+    return HealthLine("engine", State.OK, "reference, in Python")
 
 
 def find_compiler() -> str | None:

@@ -153,8 +153,9 @@ class TraceWriter:
         start = 0
         while start < len(notes):
             page = self._page.page
+            numbers = self._numbers_of(names)
             if not self._missing_now and isinstance(page, refmq_fast.TracePage):
-                start += page.pack_notes(notes, start, self._numbers_of(names)) * NOTE.size
+                start += page.pack_notes(notes, start, numbers) * NOTE.size
             if start < len(notes):  # something new, or no room
                 self._record_note(notes, start, names)
                 start += NOTE.size
@@ -164,7 +165,8 @@ class TraceWriter:
         event = (names[action], names[actor], names[subject], queue_id, a, b, c, d)
         if not self._pack(event, at_ns, Outcome.STEP, 0):
             self._record_slowly(event, at_ns, Outcome.STEP, 0)
-        if self._noted_table is self._encoder.strings:
+        if self._noted_table is self._encoder.strings:  # it has not started over since `_numbers_of`
+            assert len(self._noted_numbers) == len(names), "every name has its entry"
             for number in (action, actor, subject):
                 self._noted_numbers[number] = self._noted_table.get(names[number], UNKNOWN)
 

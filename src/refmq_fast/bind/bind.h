@@ -14,6 +14,9 @@
 #define Py_END_CRITICAL_SECTION2() }
 #endif
 
+/* Makes a type and adds it to the module. */
+int rmq_add_type(PyObject *module, PyType_Spec *spec);
+
 int rmq_bind_crc32(PyObject *module);
 int rmq_bind_job(PyObject *module);
 int rmq_bind_record(PyObject *module);

@@ -591,11 +591,7 @@ int rmq_bind_disk_posix(PyObject *module)
     PyType_Spec *const specs[] = {&file_spec, &work_spec, &disk_spec};
 
     for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
-        PyObject *type = PyType_FromModuleAndSpec(module, specs[i], NULL);
-        const int status = type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
-
-        Py_XDECREF(type);
-        if (status < 0) {
+        if (rmq_add_type(module, specs[i]) < 0) {
             return -1;
         }
     }

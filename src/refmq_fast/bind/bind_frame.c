@@ -481,13 +481,5 @@ static PyType_Spec codec_spec = {
 
 int rmq_bind_frame(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &codec_spec, NULL);
-    int status;
-
-    if (type == NULL) {
-        return -1;
-    }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return rmq_add_type(module, &codec_spec);
 }

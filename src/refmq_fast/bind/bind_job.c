@@ -142,15 +142,7 @@ PyTypeObject *rmq_job_type(PyObject *module)
 
 int rmq_bind_job(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &job_spec, NULL);
-    int status;
-
-    if (type == NULL) {
-        return -1;
-    }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return rmq_add_type(module, &job_spec);
 }
 
 /* --- the methods of a store that start one ----------------------------------------------------------------------- */

@@ -127,13 +127,5 @@ static PyType_Spec maker_spec = {
 
 int rmq_bind_maker(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &maker_spec, NULL);
-    int status;
-
-    if (type == NULL) {
-        return -1;
-    }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return rmq_add_type(module, &maker_spec);
 }

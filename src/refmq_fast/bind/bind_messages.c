@@ -347,13 +347,5 @@ static PyType_Spec reader_spec = {
 
 int rmq_bind_messages(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &reader_spec, NULL);
-    int status;
-
-    if (type == NULL) {
-        return -1;
-    }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return rmq_add_type(module, &reader_spec);
 }

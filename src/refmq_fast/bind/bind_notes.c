@@ -140,13 +140,5 @@ static PyType_Spec notes_spec = {
 
 int rmq_bind_notes(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &notes_spec, NULL);
-    int status;
-
-    if (type == NULL) {
-        return -1;
-    }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return rmq_add_type(module, &notes_spec);
 }

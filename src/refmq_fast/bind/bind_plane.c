@@ -387,19 +387,14 @@ int rmq_bind_plane(PyObject *module)
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
         .slots = slots,
     };
-    PyObject *type;
-    int status;
 
     if (methods == NULL) {
         (void)PyErr_NoMemory();
         return -1;
     }
-    type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    if (type == NULL) {
-        PyMem_Free(methods);
+    if (rmq_add_type(module, &spec) < 0) {
+        PyMem_Free(methods); /* there is no type that needs them */
         return -1;
     }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return 0;
 }

@@ -346,13 +346,5 @@ static PyType_Spec shell_spec = {
 
 int rmq_bind_shell(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &shell_spec, NULL);
-    int status;
-
-    if (type == NULL) {
-        return -1;
-    }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return rmq_add_type(module, &shell_spec);
 }

@@ -614,8 +614,6 @@ int rmq_bind_store(PyObject *module)
     };
     PyMethodDef *const tables[] = {life_methods, rmq_store_put_methods, rmq_store_get_methods, rmq_store_job_methods};
     PyMethodDef *methods = rmq_joined_methods(tables, 4);
-    PyObject *type;
-    int status;
 
     if (methods == NULL) {
         (void)PyErr_NoMemory();
@@ -623,12 +621,9 @@ int rmq_bind_store(PyObject *module)
     }
     memcpy(slots, store_slots, sizeof slots);
     slots[sizeof slots / sizeof slots[0] - 2].pfunc = methods;
-    type = PyType_FromModuleAndSpec(module, &spec, NULL);
-    if (type == NULL) {
-        PyMem_Free(methods);
+    if (rmq_add_type(module, &spec) < 0) {
+        PyMem_Free(methods); /* there is no type that needs them */
         return -1;
     }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return 0;
 }

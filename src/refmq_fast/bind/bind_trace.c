@@ -370,13 +370,5 @@ static PyType_Spec page_spec = {
 
 int rmq_bind_trace(PyObject *module)
 {
-    PyObject *type = PyType_FromModuleAndSpec(module, &page_spec, NULL);
-    int status;
-
-    if (type == NULL) {
-        return -1;
-    }
-    status = PyModule_AddType(module, (PyTypeObject *)type);
-    Py_DECREF(type);
-    return status;
+    return rmq_add_type(module, &page_spec);
 }

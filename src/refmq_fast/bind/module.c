@@ -1,6 +1,15 @@
 /* The module refmq_fast._native: multi-phase initialisation, no mutable statics. */
 #include "bind_disk_posix.h"
 
+int rmq_add_type(PyObject *module, PyType_Spec *spec)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    const int status = type == NULL ? -1 : PyModule_AddType(module, (PyTypeObject *)type);
+
+    Py_XDECREF(type);
+    return status;
+}
+
 static int exec_module(PyObject *module)
 {
     if (rmq_bind_crc32(module) < 0 || rmq_bind_trace(module) < 0 || rmq_bind_record(module) < 0 ||

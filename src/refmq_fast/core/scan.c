@@ -107,7 +107,11 @@ size_t rmq_scan_records(const uint8_t *data, size_t size, int64_t position, int6
 {
     size_t at = 0;
 
-    while (size - at >= RMQ_RECORD_BYTES_MIN && rmq_is_record_magic(rmq_load_be32u(data + at + 4))) {
+    while (
+#ifndef RMQ_MISTAKE_SCAN_END /* seeded for the fuzzer: the rest is taken for long enough */
+        size - at >= RMQ_RECORD_BYTES_MIN &&
+#endif
+        rmq_is_record_magic(rmq_load_be32u(data + at + 4))) {
         rmq_record_header header;
 
         if (rmq_check_record(data, size, at, position + (int64_t)at, in_file + (int64_t)at, page_bytes, check_crc,

@@ -134,8 +134,8 @@ static bool registered_filter(const rmq_plane *plane, const pull_header *header,
     if (known->is_broadcasting && !pull->group->may_broadcast) {
         return false;
     }
-    pull->has_codes = !known->wants_all && known->code_count > 0;
-    if (pull->has_codes) {
+    pull->has_codes = !known->wants_all; /* without a code nothing is wanted, whatever the expression says */
+    if (known->code_count > 0) {
         memcpy(pull->codes, known->codes, known->code_count * sizeof *known->codes);
         pull->code_count = known->code_count;
     }
