@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from refmq.aio.consumer import Consumer
+from refmq.aio.instance import ConnectionOptions
 from refmq.aio.producer import Producer
 from refmq.client.message import Message, ReceivedMessage
 from refmq.client.transaction import TransactionState
@@ -48,13 +49,21 @@ class Load:
 
 
 SHORT: Final = (Load(), Load(killed=True), Load(messages=10, batches=1, delayed=1, transactions=3))
+LONG: Final = (Load(4_000, transactions=250), Load(4_000, transactions=250, killed=True), Load())
 
 
-def record(folder: Path, engine: str, lives: tuple[Load, ...] = SHORT) -> Path:
-    """Records some lives of a server and of its clients; the folder of the traces."""
+def lives_of(events: int) -> tuple[Load, ...]:
+    """Lives that leave about so many events: each message leaves eight or nine, with what its clients record."""
+    messages = max(1, events // 17)
+    return Load(messages, transactions=messages // 20), Load(messages, transactions=messages // 20), Load()
+
+
+def record(folder: Path, engine: str, lives: tuple[Load, ...] = SHORT, *, clients_record: bool = True) -> Path:
+    """Records some lives of a server and, unless they do not, of its clients; the folder of the traces."""
     for load in lives:
         with serving(folder, engine) as (process, namesrv):
-            asyncio.run(asyncio.wait_for(live(namesrv, folder / "trace", load), LIFE_TIMEOUT_S))
+            trace = folder / "trace" if clients_record else None
+            asyncio.run(asyncio.wait_for(live(namesrv, trace, load), LIFE_TIMEOUT_S))
             process.send_signal(signal.SIGKILL if load.killed else signal.SIGTERM)
             process.wait(STOP_TIMEOUT_S)
     return folder / "trace"
@@ -84,7 +93,7 @@ async def _first_line(process: subprocess.Popen[str]) -> str:
     return await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), START_TIMEOUT_S)
 
 
-async def live(namesrv: str, trace: Path, load: Load) -> None:
+async def live(namesrv: str, trace: Path | None, load: Load) -> None:
     """One life of the clients."""
     sent: set[bytes] = set()
     seen: set[bytes] = set()
@@ -93,10 +102,18 @@ async def live(namesrv: str, trace: Path, load: Load) -> None:
         seen.add(bytes(message.body))
 
     def consumer(name: str) -> Consumer:
+        options: ConnectionOptions = {"instance_name": name}
+        if trace is not None:
+            options["trace"] = trace
         return Consumer(
-            namesrv, group=GROUP, topics=TOPIC, start="first", listener=listen, instance_name=name, trace=trace,
+            namesrv,
+            group=GROUP,
+            topics=TOPIC,
+            start="first",
+            listener=listen,
             commit_interval=0.2,
-        )  # fmt: skip
+            **options,
+        )
 
     async def check(message: ReceivedMessage) -> TransactionState:
         return TransactionState.COMMIT

@@ -19,6 +19,7 @@
 EXTENDS Integers, Sequences, FiniteSets, TLC, TraceEvents
 
 CONSTANTS
+    SyncFlush,  \* whether a put waits until it is durable
     CheckMax,   \* after so many checks a half message is set aside
     Batch,      \* how many op messages one pull returns
     Base        \* where the log ended before the trace began
@@ -159,14 +160,15 @@ SendHalf(e) ==
 EndTransaction(e) ==
     /\ IsHalf(e.of, e.half_offset, e.message)
     /\ e.decision \in {Commit, Rollback}
-    /\ e.status \in 0..3
     /\ e.sent # 0 => /\ e.sent <= taken /\ EventAt(e.sent).action = "SendHalf"
                      /\ EventAt(e.sent).message = e.message
                      /\ EventAt(e.sent).actor = e.actor /\ EventAt(e.sent).queue = e.queue
     /\ e.sent = 0 => loose
     /\ IF e.message \in open
-       THEN e.decision = Commit => /\ Appended(e.final, e.queue) /\ EventAt(e.final).message = e.message
-                                   /\ e.final > e.of
+       THEN e.decision = Commit =>
+            /\ Appended(e.final, e.queue) /\ EventAt(e.final).message = e.message
+            /\ e.final > e.of
+            /\ e.status = 0 \/ (e.status = 1 /\ SyncFlush /\ End(EventAt(e.final)) > flushed)
        ELSE /\ 0 < e.prior /\ e.prior <= taken
             /\ EventAt(e.prior).action = "EndTransaction"
             /\ EventAt(e.prior).message = e.message /\ EventAt(e.prior).decision = e.decision

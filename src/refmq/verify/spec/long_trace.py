@@ -19,6 +19,7 @@ import struct
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +27,7 @@ from refmq.errors import UsageError
 from refmq.model import vocabulary
 from refmq.model.step import Event
 from refmq.verify.spec import store_hints, transaction_hints
-from refmq.verify.spec.catalogue import find_configurations, library
+from refmq.verify.spec.catalogue import BASE, TABLE, Configuration, find_configurations, library
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.group_hints import Told, hinted_groups, of_groups
 from refmq.verify.spec.store_hints import Hinted, Row, hinted, numbers_of
@@ -70,14 +71,20 @@ def judge_store(
 
 
 def judge_transactions(
-    tlc: Tlc, spec_dir: Path, events: Sequence[Event], options: RunOptions, *, check_max: int = CHECK_MAX
+    tlc: Tlc,
+    spec_dir: Path,
+    events: Sequence[Event],
+    options: RunOptions,
+    *,
+    sync_flush: bool,
+    check_max: int = CHECK_MAX,
 ) -> LongAnswer:
     """Whether the transactions of one broker are a behaviour of TransactionCheckBack."""
     trace = [event for event in events if event.action in transaction_hints.FIELDS]
     if not trace:
         raise UsageError("the trace has no transactions")
     made = hinted_transactions(trace)
-    constants = {"Base": made.base, "CheckMax": check_max}
+    constants = {"SyncFlush": sync_flush, "Base": made.base, "CheckMax": check_max}
     return judge_rows(tlc, spec_dir, "transaction_check_back/long_trace", made, constants, trace, options)
 
 
@@ -101,8 +108,8 @@ def judge_rows(
     trace: Sequence[Event],
     options: RunOptions,
 ) -> LongAnswer:
-    (configuration,) = [one for one in find_configurations(spec_dir, "Trace") if one.name == configuration_name]
-    cfg = configuration.text + "".join(f"CONSTANT {name} = {value}\n" for name, value in constants.items())
+    configuration = configuration_of(spec_dir, configuration_name)
+    cfg = configuration.text + "".join(f"CONSTANT {name} = {str(value).upper()}\n" for name, value in constants.items())
     with tempfile.TemporaryDirectory(prefix="refmq-trace-") as folder_name:
         folder = Path(folder_name)
         module = folder / f"{configuration.module.stem}Run.tla"
@@ -131,6 +138,18 @@ def judge_rows(
     at = made.rows[taken].source
     reason = f"event {at} of {len(trace)} is not possible: {shown(trace[at - 1])}"
     return LongAnswer(False, len(trace), outcome.seconds, outcome.cpu_seconds, reason, at)
+
+
+def configuration_of(spec_dir: Path, name: str) -> Configuration:
+    """A configuration by its full name. Reading all tables takes as long as judging a short trace, so it is done once."""
+    folder = spec_dir / name.partition("/")[0]
+    return _configuration(spec_dir, name, tuple((folder / each).stat().st_mtime_ns for each in (BASE, TABLE)))
+
+
+@cache
+def _configuration(spec_dir: Path, name: str, changed_ns: tuple[int, ...]) -> Configuration:
+    (found,) = [one for one in find_configurations(spec_dir, "Trace") if one.name == name]
+    return found
 
 
 STUB: Final = """---- MODULE TraceEvents ----

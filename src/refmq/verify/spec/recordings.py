@@ -96,7 +96,9 @@ def judge_recording(
             answer = judge_store(tlc, spec_dir, events, options, sync_flush=settings.sync_flush)
             yield Verdict(broker, STORE, answer)
         if TRANSACTIONS in protocols and actions & OWN_TRANSACTIONS:
-            answer = judge_transactions(tlc, spec_dir, events, options, check_max=settings.check_max)
+            answer = judge_transactions(
+                tlc, spec_dir, events, options, sync_flush=settings.sync_flush, check_max=settings.check_max
+            )
             yield Verdict(broker, TRANSACTIONS, answer)
         if GROUPS in protocols and _has_groups(actions):
             yield Verdict(broker, GROUPS, judge_groups(tlc, spec_dir, recording, broker, options))
