@@ -141,7 +141,7 @@ def judge_rows(
 
 
 def configuration_of(spec_dir: Path, name: str) -> Configuration:
-    """A configuration by its full name. Reading all tables takes as long as judging a short trace, so it is done once."""
+    """A configuration by its full name. Reading all tables takes as long as judging a short trace: it is done once."""
     folder = spec_dir / name.partition("/")[0]
     return _configuration(spec_dir, name, tuple((folder / each).stat().st_mtime_ns for each in (BASE, TABLE)))
 
