@@ -90,10 +90,21 @@ def spark_checks() -> str:
     return as_markdown()
 
 
+def judges() -> str:
+    """What TLC and the oracles do not both notice."""
+    root = str(DOCS.parent)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    from conformance.judged.differences import as_markdown
+
+    return as_markdown()
+
+
 MARKERS = {
     "<!-- cli-reference -->": cli_reference,
     "<!-- error-reference -->": error_reference,
     "<!-- spark-checks -->": spark_checks,
+    "<!-- judges -->": judges,
     "<!-- vocabulary -->": vocabulary,
     "<!-- nameserver-settings -->": nameserver_settings,
 }

@@ -1,4 +1,5 @@
-"""``refmq trace``: what is in the trace files of a node or a cluster. `_trace_make` has the commands that write."""
+"""``refmq trace``: what is in the trace files of a node or a cluster, and whether the specifications allow it.
+`_trace_make` has the commands that write."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from typing import Final
 
 import click
 
+from refmq.cli import trace_check
 from refmq.cli._trace_make import export, synth
 from refmq.cli.output import json_option, print_json, print_table, warn
 from refmq.errors import CorruptRecord, UsageError
@@ -36,7 +38,7 @@ def command() -> None:
 
 command.add_command(synth)
 command.add_command(export)
-
+command.add_command(trace_check.command)
 
 @command.command("ls")
 @place_argument

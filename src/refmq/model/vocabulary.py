@@ -79,7 +79,12 @@ STORE_RECOVERY: Final = Protocol(
             "The last file ends with a blank record and the next one begins.",
             ("physical_offset", "next_file_offset"),
         ),
-        Action("FlushLog", By.NODE, "The commit log is durable up to a position.", ("flushed_to",)),
+        Action(
+            "FlushLog",
+            By.NODE,
+            "The commit log is durable up to a position, and so is every record stored up to a time.",
+            ("flushed_to", "log_ms"),
+        ),
         Action(
             "AckPut",
             By.NODE,
@@ -93,12 +98,17 @@ STORE_RECOVERY: Final = Protocol(
             ("physical_offset", "queue_offset", "tags_code", "size_bytes"),
         ),
         Action("FlushQueue", By.NODE, "A consume queue is durable up to a position.", ("flushed_to",)),
-        Action("FlushIndex", By.NODE, "The index is durable up to an entry.", ("flushed_to",)),
+        Action(
+            "FlushIndex",
+            By.NODE,
+            "The index is durable up to an entry; it has all entries of the records before a position.",
+            ("flushed_to", "entries_to"),
+        ),
         Action(
             "WriteCheckpoint",
             By.NODE,
-            "The three time stamps are written and durable.",
-            ("log_ms", "queue_ms", "index_ms"),
+            "The three time stamps are written and durable, and how far queues and index are complete (modulo 2^32).",
+            ("log_ms", "queue_ms", "index_ms", "queues_to"),
         ),
         Action(
             "ServeMessage",
@@ -129,7 +139,7 @@ STORE_RECOVERY: Final = Protocol(
             "TruncateLog",
             By.NODE,
             "Recovery cuts the log at its valid end and zeroes what follows.",
-            ("valid_to",),
+            ("valid_to", "log_ms"),
         ),
         Action(
             "FinishRecovery",
@@ -353,7 +363,7 @@ TRANSACTION_CHECK_BACK: Final = Protocol(
             "The progress of the rounds is written to the offset file.",
             ("half_offset", "op_offset"),
         ),
-        Action("FlushLog", By.NODE, "The log is durable up to a position.", ("flushed_to",)),
+        Action("FlushLog", By.NODE, "The log is durable up to a position.", ("flushed_to", "log_ms")),
         Action("LoseEnd", By.ENVIRONMENT, "A decision is lost on its way."),
         Action("DuplicateEnd", By.ENVIRONMENT, "A decision arrives twice."),
         Action("LoseCheck", By.ENVIRONMENT, "A check-back or its answer is lost."),

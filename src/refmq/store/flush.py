@@ -14,6 +14,7 @@ about, with what was true before they started.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.model.step import Event
@@ -23,6 +24,8 @@ from refmq.store.config import StoreConfig
 from refmq.store.consume_queue import ConsumeQueue
 from refmq.store.index_file import IndexEnd
 from refmq.store.parts import Parts
+
+_U32: Final = 0xFFFF_FFFF
 
 
 @dataclass(slots=True)
@@ -74,7 +77,7 @@ async def flush_log(parts: Parts) -> PhysicalOffset:
     flushed = await parts.log.flush()
     assert flushed >= before or flushed == parts.log.readable, "what is durable stays durable, unless the log was cut"
     if parts.emit is not None and flushed > before:
-        parts.emit(Event("FlushLog", a=flushed))
+        parts.emit(Event("FlushLog", a=flushed, b=parts.log.flushed_store_ms))
     return flushed
 
 
@@ -103,10 +106,10 @@ async def flush_index(parts: Parts) -> None:
     """Makes the index durable as it is now."""
     if parts.index is None:
         return
-    last = parts.index.last_physical
+    last, entries_to = parts.index.last_physical, parts.dispatched_to
     await parts.index.flush()
     if parts.emit is not None:
-        parts.emit(Event("FlushIndex", a=last))
+        parts.emit(Event("FlushIndex", a=last, b=entries_to))
 
 
 async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoint | None:
@@ -130,7 +133,7 @@ async def write_checkpoint(parts: Parts, *, is_clean: bool = False) -> Checkpoin
     await write_checkpoint_file(parts.disk, parts.names, checkpoint)
     parts.checkpointed_to = dispatched_to
     if parts.emit is not None:
-        parts.emit(Event("WriteCheckpoint", a=log_ms, b=queue_ms, c=index_ms))
+        parts.emit(Event("WriteCheckpoint", a=log_ms, b=queue_ms, c=index_ms, d=dispatched_to & _U32))
     return checkpoint
 
 

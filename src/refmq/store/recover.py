@@ -344,7 +344,7 @@ async def truncate_log(parts: Parts, plan: _Plan) -> None:
     log.saw_store_time(last_ms)
     log.flushed_store_ms = last_ms
     if parts.emit is not None:
-        parts.emit(Event("TruncateLog", a=plan.scan.valid_to))
+        parts.emit(Event("TruncateLog", a=plan.scan.valid_to, b=last_ms))
 
 
 # --- DispatchMessage --------------------------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ rmq_status rmq_flush_log_next(rmq_flush_log *job, rmq_status performed, rmq_oper
     assert(store->log.files.flushed >= job->before || store->log.files.flushed == store->log.files.wrote);
     if (store->log.files.flushed > job->before) {
         event.a = store->log.files.flushed;
+        event.b = store->log.flushed_store_ms;
         RMQ_TRY(rmq_emit_event(store, &event));
     }
     RMQ_JOB_END;
@@ -200,6 +201,7 @@ static rmq_status has_written_checkpoint(rmq_write_checkpoint *job)
         .a = job->checkpoint.log_ms,
         .b = job->checkpoint.queue_ms,
         .c = job->checkpoint.index_ms,
+        .d = job->checkpoint.queues_to & UINT32_MAX,
     };
 
     job->is_written = true;
@@ -230,10 +232,12 @@ rmq_status rmq_write_checkpoint_next(rmq_write_checkpoint *job, rmq_status perfo
     }
     if (store->config.index_enabled) {
         job->index_last = rmq_index_end_of(&store->index).last;
+        job->entries_to = store->dispatched_to;
         rmq_index_flush_begin(&job->part.index, &store->index);
         RMQ_AWAIT(rmq_index_flush_next, &job->part.index);
         RMQ_TRY(status);
         event.a = job->index_last;
+        event.b = job->entries_to;
         RMQ_TRY(rmq_emit_event(store, &event));
     }
     rmq_names_flush_all_begin(&job->part.names, &store->names);

@@ -41,6 +41,7 @@ typedef struct {
     bool is_written;
     rmq_checkpoint checkpoint;
     int64_t index_last;
+    int64_t entries_to; /* every entry of the records before it is in what is flushed */
     union {
         rmq_flush_log log;
         rmq_flush_queues queues;

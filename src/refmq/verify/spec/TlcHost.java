@@ -9,6 +9,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Modifier;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.file.Files;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -23,6 +24,7 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.concurrent.SynchronousQueue;
 import javax.management.ObjectName;
+import javax.tools.ToolProvider;
 
 /**
  * Runs TLC many times in one JVM, one run after the other.
@@ -42,6 +44,9 @@ import javax.management.ObjectName;
  * earlier here. The numbers decide in which order fields are printed and in which order the search for a cycle begins,
  * so a violated liveness property may come with another of its counterexamples.
  *
+ * <p>Operators of ours that TLC finds by the name of their module are compiled when the host starts, and loaded like
+ * TLC's own.
+ *
  * <p>Requests come by standard input: a count, and as many strings in the form of {@code DataInput.readUTF}; the first
  * one is the value of TLA-Library, the others are TLC's arguments. What TLC prints goes to standard output, followed by
  * a line {@code @!@!@HOST-END <exit code> <processor time in ms> @!@!@}. When the input ends, so does the host, whatever
@@ -52,16 +57,18 @@ public final class TlcHost {
     static final int FAILED = 255; // the exit code of a run that ended with an exception
     static final int REQUEST_STRINGS_MAX = 1000;
 
-    private final URL jar;
+    private final URL[] places;
     private final Properties properties = (Properties) System.getProperties().clone();
     private final Map<List<String>, Stage> stages = new HashMap<>();
 
-    private TlcHost(URL jar) {
-        this.jar = jar;
+    private TlcHost(URL... places) {
+        this.places = places;
     }
 
     public static void main(String[] arguments) throws Exception {
-        TlcHost host = new TlcHost(new File(arguments[0]).toURI().toURL());
+        File jar = new File(arguments[0]);
+        File operators = compiled(jar, List.of(arguments).subList(1, arguments.length));
+        TlcHost host = new TlcHost(jar.toURI().toURL(), operators.toURI().toURL());
         SynchronousQueue<List<String>> requests = new SynchronousQueue<>();
         Thread reader = new Thread(() -> readRequests(requests), "requests");
         reader.setDaemon(true);
@@ -70,6 +77,18 @@ public final class TlcHost {
         while (true) {
             host.answer(requests.take());
         }
+    }
+
+    /** A folder with the classes of these sources. */
+    private static File compiled(File jar, List<String> sources) throws IOException {
+        File folder = Files.createTempDirectory("operators").toFile();
+        List<String> arguments = new ArrayList<>(List.of("-cp", jar.getPath(), "-d", folder.getPath()));
+        arguments.addAll(sources);
+        int code = ToolProvider.getSystemJavaCompiler().run(null, null, null, arguments.toArray(String[]::new));
+        if (code != 0) {
+            throw new IOException("the operators could not be compiled");
+        }
+        return folder;
     }
 
     private static void readRequests(SynchronousQueue<List<String>> requests) {
@@ -101,7 +120,7 @@ public final class TlcHost {
         System.setProperties(fresh);
         Set<ObjectName> beans = beans();
         List<String> arguments = request.subList(1, request.size());
-        Stage stage = stages.computeIfAbsent(optionsOf(arguments), options -> new Stage(jar));
+        Stage stage = stages.computeIfAbsent(optionsOf(arguments), options -> new Stage(places));
         int[] code = {FAILED};
         Thread run = new Thread(null, () -> code[0] = stage.run(arguments.toArray(String[]::new)), "main", STACK_BYTES);
         run.start();
@@ -146,20 +165,20 @@ public final class TlcHost {
 
 /** TLC's classes, for runs with the same options. */
 final class Stage {
-    private final URL jar;
+    private final URL[] places;
     private final Set<String> loadedByEarlierRuns = new LinkedHashSet<>();
     private TlcLoader loader;
     private Memento memento;
 
-    Stage(URL jar) {
-        this.jar = jar;
+    Stage(URL... places) {
+        this.places = places;
     }
 
     /** What {@code tlc2.TLC.main} does, without the end of the process. */
     int run(String[] arguments) {
         try {
             if (loader == null) {
-                loader = new TlcLoader(jar);
+                loader = new TlcLoader(places);
             } else {
                 memento.restore();
             }
@@ -195,12 +214,12 @@ final class Stage {
     }
 }
 
-/** Loads TLC's classes from its jar, apart from every other loader's, and knows which it has loaded. */
+/** Loads TLC's classes and our operators, apart from every other loader's, and knows which it has loaded. */
 final class TlcLoader extends URLClassLoader {
     private final List<Class<?>> defined = Collections.synchronizedList(new ArrayList<>());
 
-    TlcLoader(URL jar) {
-        super(new URL[] {jar}, ClassLoader.getPlatformClassLoader());
+    TlcLoader(URL... places) {
+        super(places, ClassLoader.getPlatformClassLoader());
     }
 
     @Override

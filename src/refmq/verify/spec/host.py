@@ -20,6 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SOURCE = Path(__file__).parent / "TlcHost.java"
+OPERATORS = (Path(__file__).parent / "TraceEvents.java",)
+"""Operators of TLA+ modules that are written in Java; the host compiles them."""
 READY = "@!@!@HOST-READY @!@!@"
 RUN_END = re.compile(r"@!@!@HOST-END (\d+) (\d+) @!@!@")
 OPENED_PACKAGES = ("java.util", "java.util.concurrent", "java.util.concurrent.atomic", "java.util.concurrent.locks")
@@ -114,6 +116,14 @@ class Hosts:
             self.lending = False  # this Java has no compiler, and will not grow one
         return host
 
+    def has_one(self, jvm: Sequence[str]) -> bool:
+        """Whether runs go to hosts, which know our operators."""
+        host = self.borrow(jvm)
+        if host is not None:
+            with self.lock:
+                self.idle.append(host)
+        return host is not None
+
     def take_back(self, host: Host, run: HostedRun, usable: bool) -> tuple[int, float]:
         """End a loan: the exit code of the run and its processor time. A host that died is replaced later."""
         with self.lock:
@@ -129,7 +139,10 @@ def start_host(start: Start, java: str, jvm: Sequence[str], jar: str) -> Host | 
     """A host that is ready, or None when this Java cannot run a source file."""
     folder = Path(tempfile.mkdtemp(prefix="refmq-tlc-host-"))
     opened = [part for name in OPENED_PACKAGES for part in ("--add-opens", f"java.base/{name}=ALL-UNNAMED")]
-    host = Host(start([java, *jvm, f"-Djava.io.tmpdir={folder}", *opened, str(SOURCE), jar], folder), folder)
+    host = Host(
+        start([java, *jvm, f"-Djava.io.tmpdir={folder}", *opened, str(SOURCE), jar, *map(str, OPERATORS)], folder),
+        folder,
+    )
     timer = threading.Timer(START_TIMEOUT_S, host.process.kill)
     timer.daemon = True
     timer.start()

@@ -115,6 +115,10 @@ class Tlc:
             environment["JAVA_TOOL_OPTIONS"] = " ".join(jvm)
         return self.runs.start([*self.java, *(jvm if self.java else ()), *self.main, *arguments], folder, environment)
 
+    def runs_operators(self, heap: str = DEFAULT_HEAP) -> bool:
+        """Whether short-lived runs know the operators that are written in Java: those in hosts do."""
+        return self.hosts.has_one(jvm_options(heap, short_lived=True))
+
     @contextmanager
     def threads(self, jobs: int) -> Iterator[ThreadPoolExecutor]:
         """Threads to run TLC in. Leaving early (Ctrl-C, SIGTERM, an error) ends the runs in progress: a JVM that nobody
@@ -208,14 +212,7 @@ def run_tlc(
     assert not (module.parent / CFG_NAME).exists(), "TLC would read that file instead of the text given here"
     assert timeout_s > 0
     started = time.monotonic()
-    jvm = [
-        f"-Xmx{heap}",
-        "-Xss16m",  # deep recursive operators
-        "-XX:+UseSerialGC",  # the fastest to start; one worker leaves nothing for a parallel collector
-        f"-Dtlc2.tool.queue.DiskStateQueue.BufSize={WAITING_IN_MEMORY}",
-    ]
-    if short_lived:
-        jvm.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
+    jvm = jvm_options(heap, short_lived=short_lived)
     expired = threading.Event()
     with tempfile.TemporaryDirectory(prefix="refmq-tlc-") as scratch:
         # TLC looks for the configuration where it looks for modules: beside the module it runs, then in the library.
@@ -247,6 +244,18 @@ def run_tlc(
         outcome.found = Found.ERROR
         outcome.errors.append(f"TLC ended with code {code}")
     return outcome
+
+
+def jvm_options(heap: str, *, short_lived: bool) -> list[str]:
+    options = [
+        f"-Xmx{heap}",
+        "-Xss16m",  # deep recursive operators
+        "-XX:+UseSerialGC",  # the fastest to start; one worker leaves nothing for a parallel collector
+        f"-Dtlc2.tool.queue.DiskStateQueue.BufSize={WAITING_IN_MEMORY}",
+    ]
+    if short_lived:
+        options.append("-XX:TieredStopAtLevel=1")  # compile quickly rather than well: the run takes a second
+    return options
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""Recordings of real processes, and traces of histories, judged by TLC."""

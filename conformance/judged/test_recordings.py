@@ -1,0 +1,53 @@
+"""`refmq serve --trace` under clients of ours, judged by TLC as it was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from conformance.engines import BUILT_ENGINES
+from conformance.judged.recording import LONG, SHORT, Load, record
+from refmq.verify.spec.check import RunOptions
+from refmq.verify.spec.recordings import PROTOCOLS, Settings, Verdict, judge_recording, read_recording
+from refmq.verify.spec.tlc import Tlc
+
+SPEC = Path(__file__).parents[2] / "spec"
+pytestmark = pytest.mark.jdk
+
+
+def judged(tlc: Tlc, place: Path) -> list[Verdict]:
+    options = RunOptions(timeout_s=250)
+    return list(judge_recording(tlc, SPEC, read_recording(place), options, Settings()))
+
+
+@pytest.mark.parametrize("engine", BUILT_ENGINES)
+def test_three_lives_of_a_server_are_accepted_as_they_were_recorded(tlc: Tlc, engine: str, tmp_path: Path) -> None:
+    verdicts = judged(tlc, record(tmp_path, engine, SHORT))
+    assert [(verdict.node, verdict.protocol) for verdict in verdicts] == [("broker-a", each) for each in PROTOCOLS]
+    assert [verdict.answer.reason for verdict in verdicts if not verdict.answer.accepted] == []
+
+
+@pytest.mark.parametrize("engine", BUILT_ENGINES)
+def test_clients_that_record_nothing_do_not_make_a_recording_unacceptable(
+    tlc: Tlc, engine: str, tmp_path: Path
+) -> None:
+    verdicts = judged(tlc, record(tmp_path, engine, (Load(), Load(messages=5)), clients_record=False))
+    assert [verdict.protocol for verdict in verdicts] == list(PROTOCOLS)
+    assert [verdict.answer.reason for verdict in verdicts if not verdict.answer.accepted] == []
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_events_are_judged(tlc: Tlc, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verdicts = judged(tlc, record(tmp_path, BUILT_ENGINES[-1], LONG))
+    with capsys.disabled():
+        for verdict in verdicts:
+            print(f"\n{said(verdict)}", end="")
+        print()
+    assert [verdict.answer.reason for verdict in verdicts if not verdict.answer.accepted] == []
+    assert sum(verdict.answer.events for verdict in verdicts) >= 100_000
+
+
+def said(verdict: Verdict) -> str:
+    answer = verdict.answer
+    return f"{verdict.protocol}: {answer.events} events, {answer.events_per_second:,.0f} a second of processor"
