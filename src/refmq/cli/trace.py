@@ -40,6 +40,7 @@ command.add_command(synth)
 command.add_command(export)
 command.add_command(trace_check.command)
 
+
 @command.command("ls")
 @place_argument
 @json_option
