@@ -222,7 +222,7 @@ class Maker:
             case 2:
                 return request(pick.choice((RequestCode.GET_ALL_DELAY_OFFSET, 999, 31_000)), {"some": "field"})
             case _:
-                properties = join_properties({"DELAY": "18", "TAGS": "a"})
+                properties = join_properties({"DELAY": pick.choice(("18", "19", "99")), "TAGS": "a"})
                 return self._send_of(properties)
 
     def _send_of(self, properties: str) -> RemotingCommand:

@@ -20,6 +20,8 @@ WITH_RECORDS: Final = {RequestCode.PULL_MESSAGE, RequestCode.QUERY_MESSAGE, Requ
 TIMED_FIELDS: Final = {"indexLastUpdateTimestamp", "indexLastUpdatePhyoffset"}
 """How far the index is: a broker's own messages (an offset that moved) come when they come."""
 UNIT_BYTES: Final = 20
+LONG_AGO_MS: Final = 1 << 40
+"""What is greater is a time, and not the code of a tag."""
 INDEX_HEADER_BYTES: Final = 40
 INDEX_TIMES_BYTES: Final = 16
 INDEX_ENTRY_BYTES: Final = 20
@@ -70,7 +72,8 @@ def mask_file(path: Path, index_slots: int) -> bytes:
     if folder.parent.name == "SCHEDULE_TOPIC_XXXX":  # a unit there says when its message is due
         masked = bytearray(data)
         for at in range(UNIT_BYTES - 8, len(masked), UNIT_BYTES):
-            masked[at : at + 8] = bytes(8)
+            if int.from_bytes(masked[at : at + 8], "big") > LONG_AGO_MS:
+                masked[at : at + 8] = bytes(8)
         return bytes(masked)
     if folder.name == "config":
         return repr(_untimed(fastjson.parse(data) if data else None)).encode()

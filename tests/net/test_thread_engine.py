@@ -207,8 +207,10 @@ def test_frames_that_come_byte_by_byte_are_served_like_any_others(tmp_path: Path
 
 
 def test_bytes_that_are_no_frame_end_their_connection_and_no_other(tmp_path: Path) -> None:
+    """As soon as what stands in front of them is answered: nobody lingers who has nothing left to send."""
+
     async def story() -> None:
-        async with broker(tmp_path) as (_, engine, address), asking() as client:
+        async with broker(tmp_path, limits=Limits(linger_s=600)) as (_, engine, address), asking() as client:
             await client.invoke(address, create_topic_request("T", 1), TIMEOUT_S)
             for data in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\x00\x00\x00", b"\xff" * 64, b"\x16\x03\x01\x02\x00"):
                 async with raw_peer(address) as (reader, writer):
@@ -376,6 +378,27 @@ def test_a_peer_that_reads_no_answers_is_not_read_and_then_ended(tmp_path: Path)
                 writer.write(pulls)
                 await until(lambda: engine.open_connections < 2)
             assert (await client.invoke(address, send_request("T", b"x"), TIMEOUT_S)).code == ResponseCode.SUCCESS
+
+    run(story())
+
+
+def test_a_peer_that_reads_slowly_gets_every_answer(tmp_path: Path) -> None:
+    """Far more than sockets hold: what one turn could not send goes on when there is room, and so does the serving."""
+    pulls = 100
+
+    async def story() -> None:
+        limits = Limits(write_buffer_high_bytes=64 << 10)
+        async with broker(tmp_path, limits=limits) as (_, _, address), asking() as client:
+            await client.invoke(address, topic_with(6), TIMEOUT_S)
+            for _ in range(8):
+                await client.invoke(address, send_request("T", bytes(30_000)), TIMEOUT_S)
+            async with raw_peer(address) as (reader, writer):
+                reader._transport.pause_reading()  # type: ignore[attr-defined]
+                writer.write(in_a_row(*[pull_request("T")] * pulls))
+                await asyncio.sleep(0.3)  # sockets and buffers are full by now
+                reader._transport.resume_reading()  # type: ignore[attr-defined]
+                found = await answers(reader, pulls)
+            assert {len(list(decode_records(answer.body))) for answer in found.values()} == {8}
 
     run(story())
 
