@@ -198,6 +198,8 @@ class Harness:
         self.registered = 0
         self.events: list[Event] = []
         self.warnings: list[str] = []
+        self.turns = 0
+        """How often long work let others have theirs."""
         self.refuse_puts: PutStatus | None = None
         self.peers: dict[int, FakePeer] = {}
         self.engine = FakeEngine(self, self.store)
@@ -247,6 +249,9 @@ class Harness:
 
     def warn(self, sentence: str) -> None:
         self.warnings.append(sentence)
+
+    async def give_way(self) -> None:
+        self.turns += 1
 
     async def save(self, file: str, body: bytes) -> None:
         self.saved[file] = body

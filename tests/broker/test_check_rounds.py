@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from refmq.broker.check_rounds import check_times
+from refmq.broker.check_rounds import STEPS_AT_ONCE, check_times
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.record import PROPERTIES_BYTES_MAX, decode_properties, decode_record
@@ -52,6 +52,17 @@ def test_a_producer_that_never_answers_is_asked_so_often_and_then_the_message_is
     world.now += 60_000
     world.round(check_max=3)
     assert len(checks(world)) == 4
+
+
+def test_a_long_round_lets_others_have_their_turn() -> None:
+    world = Harness()
+    beat(world)
+    for number in range(100):
+        end(world, send_half(world, f"k{number}"))
+    world.now += OLD_MS
+    world.round()
+    assert world.rounds.progress.half == 100
+    assert world.turns >= 100 // STEPS_AT_ONCE
 
 
 def test_immunity_puts_the_first_check_off_and_does_not_count() -> None:

@@ -50,6 +50,10 @@ class Environment(Protocol):
         """Tells the nameservers about all topics."""
         ...
 
+    async def give_way(self) -> None:
+        """Lets everything else that can go on have its turn. Work without an end in sight calls it again and again."""
+        ...
+
     def spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         """Runs a background task, no longer than the broker lives; an error in it is reported."""
         ...

@@ -307,6 +307,9 @@ class BrokerNode:
     def now_ms(self) -> TimestampMs:
         return wall_ms()
 
+    async def give_way(self) -> None:
+        await asyncio.sleep(0)
+
     def local_time(self, at_ms: TimestampMs) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_ms / 1000)) + f",{at_ms % 1000:03d}"
 
