@@ -39,9 +39,10 @@ from refmq.protocol.frame import FrameDecoder, encode
 from refmq.protocol.headers.admin import CreateTopicRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.protocol.headers.pull import PullSysFlag
-from refmq.protocol.record import decode_records
+from refmq.protocol.record import decode_records, string_hash
 from refmq.store import StoreConfig
 from refmq.store.config import FlushMode
+from refmq.store.values import Dispatched
 from refmq.trace.memory import MemoryRecorder
 from refmq.trace.record import Recorder
 from tests.net.broker_requests import TIMEOUT_S, create_topic_request, max_offset, pull_request, send_request
@@ -263,6 +264,38 @@ def test_a_pull_with_an_sql_filter_waits_in_python_and_is_woken_from_c(tmp_path:
                 await client.invoke(address, send_request("T", b"yes", properties={"a": "7"}), TIMEOUT_S)
                 answer = await waits
                 assert [each.body for each in decode_records(answer.body)] == [b"yes"], answer
+
+    run(story())
+
+
+def test_what_c_tells_of_a_message_is_what_python_would_have_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[Dispatched] = []
+    hear = ThreadEngine._tell_arrived
+
+    def note(self: ThreadEngine, messages: list[Dispatched]) -> None:
+        told.extend(messages)
+        hear(self, messages)
+
+    monkeypatch.setattr(ThreadEngine, "_tell_arrived", note)
+
+    async def story() -> None:
+        async with broker(tmp_path) as (_, engine, address), asking() as client:
+            await client.invoke(address, topic_with(6), TIMEOUT_S)
+            engine.watch("T", lambda: None)
+            for body in (b"first", b"second"):
+                await client.invoke(address, send_request("T", body, properties={"TAGS": "a", "own": "1"}), TIMEOUT_S)
+            await until(lambda: len(told) == 2)
+            answer = await client.invoke(address, pull_request("T"), TIMEOUT_S)
+            records = list(decode_records(answer.body))
+            assert [
+                Dispatched(
+                    "T", 0, one.queue_offset, one.physical_offset, one.size_bytes, string_hash("a"),
+                    one.store_timestamp_ms, one.properties,
+                )
+                for one in records
+            ] == told  # fmt: skip
 
     run(story())
 
