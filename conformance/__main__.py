@@ -103,6 +103,23 @@ def group_command(minutes: float, seed: int, steps: int, engine: str) -> None:
         raise CheckFound(f"a promise was broken. Replay with: {replay_line(saved)}")
 
 
+@command.command("judged")
+@click.option("--events", default=100_000, show_default=True, help="About how many events are recorded and judged.")
+@click.option("--engine", default="fast", show_default=True, help="Who serves.")
+def judged_command(events: int, engine: str) -> None:
+    """Record `refmq serve` under clients over several lives, and let TLC judge the recording."""
+    from conformance.judged.recording import record_and_judge
+
+    refused = []
+    for verdict in record_and_judge(events, engine):
+        answer = verdict.answer
+        speed = f"{answer.events_per_second:,.0f} a second of processor"
+        click.echo(f"{verdict.protocol}: {answer.events} events, {speed}{'' if answer.accepted else ': REFUSED'}")
+        refused += [] if answer.accepted else [answer.reason]
+    if refused:
+        raise CheckFound(refused[0])
+
+
 def main() -> int:
     try:
         command.main(prog_name="python -m conformance", standalone_mode=False)

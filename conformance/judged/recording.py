@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,15 @@ from refmq.aio.instance import ConnectionOptions
 from refmq.aio.producer import Producer
 from refmq.client.message import Message, ReceivedMessage
 from refmq.client.transaction import TransactionState
+from refmq.verify.spec.check import RunOptions
+from refmq.verify.spec.recordings import Settings, Verdict, judge_recording, read_recording
+from refmq.verify.spec.tlc import find_tlc
 
 START_TIMEOUT_S: Final = 60.0
-LIFE_TIMEOUT_S: Final = 300.0
+LIFE_TIMEOUT_S: Final = 1_800.0
+JUDGE_TIMEOUT_S: Final = 1_800
 STOP_TIMEOUT_S: Final = 30.0
+SPEC: Final = Path(__file__).parents[2] / "spec"
 TOPIC: Final = "T"
 GROUP: Final = "g"
 IN_FLIGHT: Final = 16
@@ -160,3 +166,12 @@ async def send_all(producer: Producer, load: Load, sent: set[bytes]) -> None:
         else:
             await transaction.commit()
             sent.add(body)
+
+
+def record_and_judge(events: int, engine: str) -> Iterator[Verdict]:
+    """Records about so many events, and judges them."""
+    tlc = find_tlc()
+    with tempfile.TemporaryDirectory(prefix="refmq-judged-") as folder, tlc.threads(1):
+        recording = read_recording(record(Path(folder), engine, lives_of(events)))
+        options = RunOptions(timeout_s=JUDGE_TIMEOUT_S)
+        yield from judge_recording(tlc, SPEC, recording, options, Settings())

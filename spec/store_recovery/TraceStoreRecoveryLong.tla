@@ -192,7 +192,7 @@ FlushQueue(e) ==
 \* The last entry is that of a record with a key, so not always of the last record. `of` wrote it.
 FlushIndex(e) ==
     /\ mode \in {"serving", "cut"}
-    /\ indexed <= e.entries_to /\ e.entries_to <= dispatched
+    /\ indexed <= e.entries_to /\ e.entries_to <= NextRecord
     /\ IF e.flushed_to < Base THEN e.flushed_to >= -1
        ELSE /\ 0 < e.of /\ e.of <= taken
             /\ EventAt(e.of).action = "AppendMessage" /\ InLog(e.of)
@@ -203,7 +203,7 @@ FlushIndex(e) ==
 \* `of` is the flush that told the time up to which the log is durable.
 WriteCheckpoint(e) ==
     /\ mode \in {"serving", "cut"}
-    /\ ckpt.to <= e.queues_to /\ e.queues_to <= Least(flushed, Least(dispatched, indexed))
+    /\ ckpt.to <= e.queues_to /\ e.queues_to <= Least(flushed, Least(NextRecord, indexed))
     /\ \A q \in Queue : lag[q] = None \/ lag[q] >= e.queues_to
     /\ e.of <= taken
     /\ e.log_ms = IF e.of = 0 THEN 0 ELSE EventAt(e.of).log_ms
@@ -322,7 +322,7 @@ TruncateLog(e) ==
 FinishRecovery(e) ==
     /\ mode = "cut"
     /\ e.valid_to = wrote /\ e.min_offset = first
-    /\ NextRecord = wrote /\ ckpt.to = dispatched
+    /\ NextRecord = wrote /\ ckpt.to \in {dispatched, wrote}
     /\ mode' = "serving"
     /\ ends' = [q \in Queue |-> IF ends[q] = Unknown THEN next[q] ELSE ends[q]]
     /\ UNCHANGED <<logVars, next, last, kept, lag, builtVars, promised, startVars>>
