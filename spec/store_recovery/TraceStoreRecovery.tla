@@ -41,7 +41,7 @@ TraceFileSize == 2 + (CHOOSE n \in 0..Cardinality(RecordStarts) :
                          /\ n > 0 => \E start \in FileStarts : Cardinality(InFile(start)) = n)
 TraceLogSize == TraceFileSize * Cardinality(FileStarts)
 
-Known(byte) == \E p \in 0..LogSize : at[p] = byte
+Known(byte) == byte >= 0 /\ \E p \in 0..LogSize : at[p] = byte
 PositionAt(byte) == CHOOSE p \in 0..LogSize : at[p] = byte
 
 TraceInit == Init /\ taken = 0 /\ at = [p \in 0..LogSize |-> IF p = 0 THEN 0 ELSE -1] /\ body = [p \in 0..LogSize |-> 0]
@@ -129,7 +129,7 @@ TakeFlushQueue ==
        ELSE TakeOnly
 
 \* Where the next record to dispatch is, in bytes: dispatch may have passed the end of a file already.
-Reached == {at[dispatched]} \cup (IF cell[dispatched] = Blank THEN {at[FileEnd(dispatched)]} ELSE {})
+Reached == {at[dispatched]} \cup (IF dispatched < wrote /\ cell[dispatched] = Blank THEN {at[FileEnd(dispatched)]} ELSE {})
 
 \* The last entry may be older than the last record, which may have no key.
 TakeFlushIndex ==
