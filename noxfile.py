@@ -239,8 +239,9 @@ def symbolic(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Histories of stores, clusters, groups, and recordings that TLC judges. With -- long --minutes 30: a campaign of
-    each, what both engines do with 10,000 histories and 10,000,000 frames, 1,000,000 events for TLC; else for pytest."""
+    """Histories of stores, clusters, groups, and recordings that TLC judges. With -- long --minutes 30: a campaign
+    of each, what both engines do with 10,000 histories and 10,000,000 frames, TLC on 1,000,000 events; else for
+    pytest."""
     prepare_refmq(session, "test", "spec")
     match session.posargs:
         case ["long", *options]:

@@ -134,6 +134,7 @@ Reached == {at[dispatched]} \cup (IF dispatched < wrote /\ cell[dispatched] = Bl
 \* The last entry may be older than the last record, which may have no key.
 TakeFlushIndex ==
     /\ Is("FlushIndex")
+    /\ mode \in {"serving", "cut"}
     /\ Event.entries_to \in Reached
     /\ IF Known(Event.flushed_to) THEN PositionAt(Event.flushed_to) < dispatched ELSE Event.flushed_to = -1
     /\ IF mode = "serving" /\ indexDisk # index THEN FlushIndex /\ UNCHANGED places /\ Take ELSE TakeOnly
