@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.engines import BUILT_ENGINES
-from conformance.judged.recording import LONG, SHORT, Load, record
+from conformance.judged.recording import INTERRUPTED, LONG, SHORT, Load, record
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.recordings import PROTOCOLS, Settings, Verdict, judge_recording, read_recording
 from refmq.verify.spec.tlc import Tlc
@@ -35,6 +35,15 @@ def test_clients_that_record_nothing_do_not_make_a_recording_unacceptable(
     verdicts = judged(tlc, record(tmp_path, engine, (Load(), Load(messages=5)), clients_record=False))
     assert [verdict.protocol for verdict in verdicts] == list(PROTOCOLS)
     assert [verdict.answer.reason for verdict in verdicts if not verdict.answer.accepted] == []
+
+
+@pytest.mark.parametrize("engine", BUILT_ENGINES)
+def test_a_server_that_is_killed_under_load_is_accepted(tlc: Tlc, engine: str, tmp_path: Path) -> None:
+    verdicts = judged(tlc, record(tmp_path, engine, INTERRUPTED))
+    assert [verdict.answer.reason for verdict in verdicts if not verdict.answer.accepted] == []
+    recorded = read_recording(tmp_path / "trace")
+    starts = [told.event for told in recorded if told.event.action == "StartStore"]
+    assert [event.a for event in starts] == [1, 0], "the second start found that nobody had stopped the first"
 
 
 @pytest.mark.slow

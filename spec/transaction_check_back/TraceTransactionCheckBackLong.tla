@@ -87,7 +87,8 @@ Appended(i, q) ==
     /\ InLog(i)
 
 \* Event i appended half message h of message m.
-IsHalf(i, h, m) == Appended(i, HalfQueue) /\ EventAt(i).queue_offset = h /\ EventAt(i).message = m
+IsHalf(i, h, m) == IF i = 0 THEN Base > 0      \* from before the trace
+                   ELSE Appended(i, HalfQueue) /\ EventAt(i).queue_offset = h /\ EventAt(i).message = m
 
 NextIs(count, offset) == count \in {offset, Unknown}
 
@@ -164,7 +165,7 @@ EndTransaction(e) ==
                      /\ EventAt(e.sent).message = e.message
                      /\ EventAt(e.sent).actor = e.actor /\ EventAt(e.sent).queue = e.queue
     /\ e.sent = 0 => loose
-    /\ IF e.message \in open
+    /\ IF e.message \in open \/ e.of = 0
        THEN e.decision = Commit =>
             /\ Appended(e.final, e.queue) /\ EventAt(e.final).message = e.message
             /\ e.final > e.of
@@ -262,7 +263,7 @@ Meets(e) ==
     /\ Ready /\ round.pulled
     /\ e.half_offset = round.i
     /\ IsHalf(e.of, e.half_offset, e.message)
-    /\ ReadFor(e.half_offset) = {} /\ Undecided(e.message, e.prior)
+    /\ ReadFor(e.half_offset) = {} /\ (e.of = 0 \/ Undecided(e.message, e.prior))
 
 Passes(h) == [round EXCEPT !.i = h + 1, !.since = taken + 1]
 
@@ -287,11 +288,14 @@ Checks(made, h, m) ==
     ELSE IF EventAt(made).new_offset # h \/ EventAt(made).message # m \/ made > taken THEN -1000000
     ELSE EventAt(made).checks
 
+\* Nobody knows how often it was before the trace.
+Counted(e, n, more) == IF e.of = 0 THEN n >= more ELSE n = Checks(e.made, e.half_offset, e.message) + more
+
 \* `of` appended the half message, `made` made it, `new` appended the copy that is set aside.
 HalfDiscard(e) ==
     /\ Meets(e)
     /\ e.check_times >= CheckMax
-    /\ e.check_times = Checks(e.made, e.half_offset, e.message)
+    /\ Counted(e, e.check_times, 0)
     /\ [message |-> e.message, at |-> e.new] \in asides
     /\ asides' = asides \ {[message |-> e.message, at |-> e.new]}
     /\ round' = Passes(e.half_offset)
@@ -303,14 +307,14 @@ Copied(e) ==
     /\ [half |-> e.new_offset, message |-> e.message] \in fresh
     /\ fresh' = fresh \ {[half |-> e.new_offset, message |-> e.message]}
     /\ e.new_offset > e.half_offset
-    /\ EventAt(e.of).physical_offset < round.start
+    /\ e.of # 0 => EventAt(e.of).physical_offset < round.start
     /\ round' = Passes(e.half_offset)
 
 \* `checks` is what the copy carries: an immune message is not asked about.
 HalfImmune(e) ==
     /\ Meets(e)
     /\ e.message \notin old
-    /\ e.checks = Checks(e.made, e.half_offset, e.message)
+    /\ Counted(e, e.checks, 0)
     /\ e.checks < CheckMax
     /\ Copied(e)
     /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, read>>
@@ -321,7 +325,7 @@ HalfRenewAndCheck(e) ==
     /\ Meets(e)
     /\ e.message \in old \/ e.message \notin open
     /\ round.empty \/ round.last >= round.start
-    /\ e.check_times = Checks(e.made, e.half_offset, e.message) + 1
+    /\ Counted(e, e.check_times, 1)
     /\ e.checks = e.check_times
     /\ e.check_times <= CheckMax
     /\ Copied(e)
@@ -356,9 +360,9 @@ PersistProgress(e) ==
 
 \* `of` appended a half message of it.
 ImmunityOver(e) ==
-    /\ Appended(e.of, HalfQueue) /\ EventAt(e.of).message = e.message
+    /\ IF e.of = 0 THEN Base > 0 ELSE Appended(e.of, HalfQueue) /\ EventAt(e.of).message = e.message
     /\ e.message \notin old
-    /\ old' = IF e.message \in open THEN old \cup {e.message} ELSE old
+    /\ old' = IF e.message \in open \/ e.of = 0 THEN old \cup {e.message} ELSE old
     /\ UNCHANGED <<logVars, fresh, open, pending, roundVars>>
 
 \* What was in memory is gone: the round, decisions without an op, and that a message was rolled back. Of what was
