@@ -58,7 +58,7 @@ class Load:
 
 
 SHORT: Final = (Load(), Load(killed=True), Load(messages=10, batches=1, delayed=1, transactions=3))
-INTERRUPTED: Final = (Load(3_000, interrupted=True), Load())
+INTERRUPTED: Final = (Load(15_000, interrupted=True), Load())
 LONG: Final = (Load(4_000, transactions=250), Load(4_000, transactions=250, killed=True), Load())
 
 

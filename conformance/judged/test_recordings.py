@@ -8,8 +8,18 @@ import pytest
 
 from conformance.engines import BUILT_ENGINES
 from conformance.judged.recording import INTERRUPTED, LONG, SHORT, Load, record
+from refmq.model.vocabulary import fields_of
 from refmq.verify.spec.check import RunOptions
-from refmq.verify.spec.recordings import PROTOCOLS, Settings, Verdict, judge_recording, read_recording
+from refmq.verify.spec.group_hints import OF_CLIENTS, Told
+from refmq.verify.spec.recordings import (
+    GROUPS,
+    PROTOCOLS,
+    Settings,
+    Verdict,
+    brokers_of,
+    judge_recording,
+    read_recording,
+)
 from refmq.verify.spec.tlc import Tlc
 
 SPEC = Path(__file__).parents[2] / "spec"
@@ -60,3 +70,30 @@ def test_a_hundred_thousand_events_are_judged(tlc: Tlc, tmp_path: Path, capsys: 
 def said(verdict: Verdict) -> str:
     answer = verdict.answer
     return f"{verdict.protocol}: {answer.events} events, {answer.events_per_second:,.0f} a second of processor"
+
+
+NOT_TOLD_TWICE = {
+    ("RouteRefresh", "queues"): "nothing else tells how many queues a topic has; there may be more than are used"
+}
+"""A field of a consumer's step -> why a larger number in it is not noticed."""
+
+
+def test_every_field_of_what_consumers_recorded_is_compared(tlc: Tlc, tmp_path: Path) -> None:
+    lives = (Load(messages=12, batches=0, delayed=0, transactions=0),)
+    recording = read_recording(record(tmp_path, BUILT_ENGINES[-1], lives))
+    steps = {
+        told.event.action: at
+        for at, told in enumerate(recording)
+        if told.node not in brokers_of(recording) and told.event.action in OF_CLIENTS
+    }
+    assert {"AcquireQueue", "PullMessages", "ConsumeStart", "ConsumeFinish", "CommitSend"} <= set(steps)
+    missed = set()
+    for action, at in steps.items():
+        for letter, name in zip("abcd", fields_of(action, "step"), strict=False):
+            node, event = recording[at]
+            altered = event._replace(**{letter: getattr(event, letter) + 7})
+            trace = [*recording[:at], Told(node, altered), *recording[at + 1 :]]
+            (verdict,) = judge_recording(tlc, SPEC, trace, RunOptions(timeout_s=100), Settings(), [GROUPS])
+            if verdict.answer.accepted:
+                missed.add((action, name))
+    assert missed == set(NOT_TOLD_TWICE)

@@ -46,10 +46,15 @@ def test_records_that_nobody_recorded_are_appended_behind_the_last_event_of_thei
     assert [one.event for one in found if one.event not in added] == [*LIFE, *NEXT]
 
 
-@pytest.mark.parametrize("end", ["StopStore", "ProcessCrash", "PowerLoss"])
-def test_a_life_that_tells_how_it_ended_is_complete(end: str) -> None:
-    recording = told([*LIFE, Event(end), *NEXT])
+def test_a_life_that_was_stopped_in_good_order_is_complete() -> None:
+    recording = told([*LIFE, Event("StopStore", a=100), *NEXT])
     assert with_unrecorded(recording) == recording
+
+
+@pytest.mark.parametrize("crash", ["ProcessCrash", "PowerLoss"])
+def test_what_a_crash_came_too_early_to_record_is_put_before_it(crash: str) -> None:
+    found = with_unrecorded(told([*LIFE, Event(crash), *NEXT]))
+    assert [one.event.action for one in found[3:7]] == ["AppendMessage", "RollFile", "AppendMessage", crash]
 
 
 def test_a_log_that_ends_where_it_was_written_is_complete() -> None:

@@ -1,10 +1,10 @@
-"""What a killed process did and could not write down any more: its last appends, as far as they are known.
+"""What a process did and could not write down any more when it died: its last appends, as far as they are known.
 
-A node hands its events to the operating system every 0.2 s, so SIGKILL takes the last ones. What the process did in
-that time shows afterwards: the next start finds a log that is longer than the trace says, and dispatches its records
-again. Each of those was appended by a step that nobody recorded, and that step is put back here, behind the last
-event of that life. Its message is the one that is served, or consumed, at its place later on; any other will do if
-none is.
+A node hands its events to the operating system every 0.2 s, so SIGKILL takes the last ones; and it may die between an
+effect and its event. What the process did in that time shows afterwards: the next start finds a log that is longer
+than the trace says, and dispatches its records again. Each of those was appended by a step that nobody recorded, and
+that step is put back here, behind the last event of that life. Its message is the one that is served, or consumed, at
+its place later on; any other will do if none is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from refmq.model.step import Event
 from refmq.verify.spec.group_hints import Told
 
-ENDINGS = frozenset({"StopStore", "ProcessCrash", "PowerLoss"})
+CRASHES = frozenset({"ProcessCrash", "PowerLoss"})
 
 
 @dataclass(slots=True)
@@ -24,6 +24,7 @@ class _Life:
 
     wrote: int = 0
     alive: bool = False
+    """It was not stopped in good order."""
     last: int = -1
     """Where the last event of this broker is in the recording."""
 
@@ -54,7 +55,9 @@ def with_unrecorded(recording: Sequence[Told]) -> list[Told]:
                     life.wrote = _end(found[-1].event)
         if life is None:
             continue
-        life.alive = event.action not in ENDINGS
+        if event.action in CRASHES:
+            continue  # what the process did not record came before
+        life.alive = event.action != "StopStore"
         life.last = at
         if event.action in ("AppendMessage", "RollFile"):
             life.wrote = _end(event)
