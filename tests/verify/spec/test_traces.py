@@ -58,6 +58,11 @@ def test_a_line_that_is_not_an_event_is_named(tmp_path: Path, line: str, complai
         read_events(path, "StoreRecovery")
 
 
+def test_what_a_node_recorded_is_not_the_trace_of_one_group(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="refmq trace check"):
+        read_events(tmp_path / "broker-a-1-00000.trace", "Rebalance")
+
+
 def test_numbers_beyond_32_bits_are_refused() -> None:
     with pytest.raises(UsageError, match="more than TLC's 32 bits"):
         shrink_numbers([{"action": "FlushLog", "flushed_to": 2**40}])
