@@ -134,7 +134,8 @@ AcquireQueue(e) ==
     /\ e.number < EventAt(e.route).queues
     /\ e.start_offset >= 0
     /\ \/ committed[e.place] \in {e.start_offset, Unknown}
-       \/ committed[e.place] = None /\ begin[e.place] \in {None, e.start_offset}
+       \/ committed[e.place] = None /\ begin[e.place] = None
+       \/ begin[e.place] = e.start_offset      \* an answer from before the first commit
        \/ /\ 0 < e.of /\ e.of <= taken
           /\ EventAt(e.of).action = "CommitOffset" /\ EventAt(e.of).place = e.place
           /\ EventAt(e.of).after = e.start_offset

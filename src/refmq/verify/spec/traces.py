@@ -166,8 +166,8 @@ def read_binary_events(path: Path, protocol: str) -> list[TraceEvent]:
     """The events of one binary trace file that belong to the protocol."""
     if protocol == OF_ONE_GROUP:
         raise UsageError(
-            f"{path} has the steps of every group and none of their clients; {protocol} takes those of one group as JSON "
-            "lines. `refmq trace check` judges what a broker and its clients recorded"
+            f"{path} has the steps of every group and none of their clients; {protocol} takes those of one group as "
+            "JSON lines. `refmq trace check` judges what a broker and its clients recorded"
         )
     known = fields_of(protocol)
     recorded = read_trace_file(path)
