@@ -14,7 +14,8 @@
 (* says why they were appended. Positions are bytes, offsets begin at 0.   *)
 (*                                                                         *)
 (* After a crash the rounds begin again where the offset file says, which  *)
-(* may be older than the last event about it.                              *)
+(* may be older than the last event about it; and a broker that starts     *)
+(* again has forgotten what was rolled back (see Undecided).               *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets, TLC, TraceEvents
 
@@ -47,14 +48,15 @@ VARIABLES
     progress,   \* [half, op, at]: where the next round begins, and the end of the log that justified it
     saved,      \* [half, op]: the same, as it was handed to the offset file
     loose,      \* nobody knows how much of that the file has: a crash came
+    forgot,     \* the last event that took the broker's memory with it
     round,      \* the running round, or Idle
     read        \* how many of the op messages that it pulled have been looked at
 
 vars == <<taken, wrote, flushed, cuts, halves, ops, fresh, newOps, asides, open, pending, old, progress, saved, loose,
-          round, read>>
+          forgot, round, read>>
 logVars == <<wrote, flushed, cuts, halves, ops, newOps, asides>>
 messageVars == <<fresh, open, pending, old>>
-roundVars == <<progress, saved, loose, round, read>>
+roundVars == <<progress, saved, loose, forgot, round, read>>
 
 Unknown == -1
 Nowhere == -1
@@ -71,7 +73,7 @@ Init ==
     /\ fresh = {} /\ newOps = {} /\ asides = {}
     /\ open = {} /\ pending = {} /\ old = {}
     /\ progress = [half |-> 0, op |-> 0, at |-> 0] /\ saved = [half |-> 0, op |-> 0]
-    /\ loose = (Base > 0)
+    /\ loose = (Base > 0) /\ forgot = 0
     /\ round = Idle /\ read = 0
 
 ------------------------------------------------------------------------------
@@ -207,7 +209,7 @@ RoundStart(e) ==
     /\ progress' = [half |-> e.half_offset, op |-> e.op_offset, at |-> progress.at]
     /\ loose' = FALSE
     /\ read' = e.op_offset
-    /\ UNCHANGED <<logVars, messageVars, saved>>
+    /\ UNCHANGED <<logVars, messageVars, saved, forgot>>
 
 \* Every op message that was pulled has been looked at.
 Ready == round.on /\ read = round.next
@@ -221,7 +223,7 @@ PullOps(e) ==
     /\ round.pulled => ~round.empty
     /\ round' = [round EXCEPT !.pulled = TRUE, !.empty = (e.op_offset_to = e.op_offset_from), !.next = e.op_offset_to,
                              !.since = taken + 1]
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot, read>>
 
 \* The op messages before this one are done without a gap.
 Advanced(prefix, done) ==
@@ -248,15 +250,18 @@ ReadOp(e) ==
               !.remove = IF past THEN @ ELSE (@ \ before) \cup {[half |-> e.half_offset, op |-> e.op_offset]},
               !.prefix = now.prefix, !.done = now.done,
               !.last = IF e.again # 0 THEN EventAt(e.again).physical_offset ELSE @]
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot>>
 
 ReadFor(h) == {r \in round.remove : r.half = h}
 
 \* Nobody knew how m came out when the round took its last step: `prior` is a decision that has come since, while the round
-\* waited for the store.
+\* waited for the store. Or it was rolled back before the broker's memory went: the index knows only what was committed.
+\* (Here the broker knows less than FinishedSet says: it asks the producer once more, who answers as before.)
 Undecided(m, prior) ==
-    m \in open \/ /\ round.since < prior /\ prior <= taken
-                  /\ EventAt(prior).action = "EndTransaction" /\ EventAt(prior).message = m
+    \/ m \in open
+    \/ /\ 0 < prior /\ prior <= taken
+       /\ EventAt(prior).action = "EndTransaction" /\ EventAt(prior).message = m
+       /\ round.since < prior \/ (prior <= forgot /\ EventAt(prior).decision = Rollback)
 
 \* The round meets half message h, and may not pass it. `of` appended it.
 Meets(e) ==
@@ -280,7 +285,7 @@ HalfRemoved(e) ==
                    /\ e.of = 0 => Base > 0
               ELSE \E r \in mine : e.op_offset = r.op
            /\ round' = [Passes(e.half_offset) EXCEPT !.remove = @ \ mine, !.prefix = now.prefix, !.done = now.done]
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot, read>>
 
 \* How often the producer was asked about half message h: `made` is the event that made this copy, 0 for the first one.
 Checks(made, h, m) ==
@@ -299,7 +304,7 @@ HalfDiscard(e) ==
     /\ [message |-> e.message, at |-> e.new] \in asides
     /\ asides' = asides \ {[message |-> e.message, at |-> e.new]}
     /\ round' = Passes(e.half_offset)
-    /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, newOps, messageVars, progress, saved, loose, read>>
+    /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, newOps, messageVars, progress, saved, loose, forgot, read>>
 
 \* A copy is appended. `new` appended it.
 Copied(e) ==
@@ -317,7 +322,7 @@ HalfImmune(e) ==
     /\ Counted(e, e.checks, 0)
     /\ e.checks < CheckMax
     /\ Copied(e)
-    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, forgot, read>>
 
 \* Asked only when every op message was read that was there when the round began. A decision that comes while the copy is
 \* written is too late for it.
@@ -329,7 +334,7 @@ HalfRenewAndCheck(e) ==
     /\ e.checks = e.check_times
     /\ e.check_times <= CheckMax
     /\ Copied(e)
-    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, forgot, read>>
 
 \* `of` appended the half message that the round has come to, if there is one: it is new, or young, or the round has got
 \* somewhere.
@@ -341,19 +346,19 @@ RoundFinish(e) ==
        ELSE EventAt(e.of).physical_offset >= round.start \/ EventAt(e.of).message \notin old
     /\ progress' = [half |-> e.half_offset, op |-> e.op_offset, at |-> wrote]
     /\ round' = Idle
-    /\ UNCHANGED <<logVars, messageVars, saved, loose, read>>
+    /\ UNCHANGED <<logVars, messageVars, saved, loose, forgot, read>>
 
 RoundAbort(e) ==
     /\ round.on
     /\ e.half_offset = progress.half /\ e.op_offset = progress.op
     /\ round' = Idle /\ read' = 0
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot>>
 
 PersistProgress(e) ==
     /\ e.half_offset = progress.half /\ e.op_offset = progress.op
     /\ flushed >= progress.at
     /\ saved' = [half |-> e.half_offset, op |-> e.op_offset]
-    /\ UNCHANGED <<logVars, messageVars, progress, loose, round, read>>
+    /\ UNCHANGED <<logVars, messageVars, progress, loose, forgot, round, read>>
 
 ------------------------------------------------------------------------------
 (* The world *)
@@ -372,6 +377,7 @@ Forget ==
     /\ pending' = {} /\ old' = {} /\ fresh' = {} /\ newOps' = {} /\ asides' = {}
     /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
     /\ round' = Idle /\ read' = 0
+    /\ forgot' = taken + 1
     /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, saved>>
 
 StopStore(e) == e.valid_to = wrote /\ Forget /\ UNCHANGED loose
