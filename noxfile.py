@@ -239,9 +239,10 @@ def symbolic(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """Histories of stores, clusters, groups. With -- long --minutes 30: a campaign of each, and what both
-    engines do with 10,000 histories and 10,000,000 frames; else for pytest."""
-    prepare_refmq(session, "test")
+    """Histories of stores, clusters, groups, and recordings that TLC judges. With -- long --minutes 30: a campaign
+    of each, what both engines do with 10,000 histories and 10,000,000 frames, TLC on 1,000,000 events; else for
+    pytest."""
+    prepare_refmq(session, "test", "spec")
     match session.posargs:
         case ["long", *options]:
             session.run("python", "-m", "conformance", "store", *options)
@@ -249,13 +250,15 @@ def conformance(session: nox.Session) -> None:
             session.run("python", "-m", "conformance", "group", *options)
             session.run("python", "-m", "conformance", "differ", "--histories", "10000")
             session.run("python", "-m", "conformance", "frames", "--frames", "10000000")
+            session.run("python", "-m", "conformance", "judged", "--events", "1000000", env=java_environment(session))
         case arguments:
             pytest = ("pytest", "--hypothesis-profile=ci", "-p", "no:cacheprovider")
             if arguments:
-                session.run(*pytest, *arguments)
+                session.run(*pytest, *arguments, env=java_environment(session))
                 return
             mutants = "conformance/mutants/test_seeded.py"
-            session.run(*pytest, "conformance", f"--ignore={mutants}", "--numprocesses=auto", "--dist=worksteal")
+            together = ("--numprocesses=auto", "--dist=worksteal")
+            session.run(*pytest, "conformance", f"--ignore={mutants}", *together, env=java_environment(session))
             session.run(*pytest, mutants)  # by itself: it prints its table, and uses every core by its own means
 
 

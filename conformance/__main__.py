@@ -117,6 +117,23 @@ def frames_command(frames: int, seed: int) -> None:
     click.echo(f"{count} frames were answered alike, and the stores are the same")
 
 
+@command.command("judged")
+@click.option("--events", default=100_000, show_default=True, help="About how many events are recorded and judged.")
+@click.option("--engine", default="fast", show_default=True, help="Who serves.")
+def judged_command(events: int, engine: str) -> None:
+    """Record `refmq serve` under clients over several lives, and let TLC judge the recording."""
+    from conformance.judged.recording import record_and_judge
+
+    refused = []
+    for verdict in record_and_judge(events, engine):
+        answer = verdict.answer
+        speed = f"{answer.events_per_second:,.0f} a second of processor"
+        click.echo(f"{verdict.protocol}: {answer.events} events, {speed}{'' if answer.accepted else ': REFUSED'}")
+        refused += [] if answer.accepted else [answer.reason]
+    if refused:
+        raise CheckFound(refused[0])
+
+
 def main() -> int:
     try:
         command.main(prog_name="python -m conformance", standalone_mode=False)

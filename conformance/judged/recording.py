@@ -14,6 +14,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,16 @@ from refmq.aio.instance import ConnectionOptions
 from refmq.aio.producer import Producer
 from refmq.client.message import Message, ReceivedMessage
 from refmq.client.transaction import TransactionState
+from refmq.errors import RefmqError
+from refmq.verify.spec.check import RunOptions
+from refmq.verify.spec.recordings import Settings, Verdict, judge_recording, read_recording
+from refmq.verify.spec.tlc import find_tlc
 
 START_TIMEOUT_S: Final = 60.0
-LIFE_TIMEOUT_S: Final = 300.0
+LIFE_TIMEOUT_S: Final = 1_800.0
+JUDGE_TIMEOUT_S: Final = 1_800
 STOP_TIMEOUT_S: Final = 30.0
+SPEC: Final = Path(__file__).parents[2] / "spec"
 TOPIC: Final = "T"
 GROUP: Final = "g"
 IN_FLIGHT: Final = 16
@@ -46,9 +53,12 @@ class Load:
     consume: bool = True
     killed: bool = False
     """Whether the life ends by SIGKILL."""
+    interrupted: bool = False
+    """Whether that comes in the middle: producers send until nobody answers. Nobody consumes."""
 
 
 SHORT: Final = (Load(), Load(killed=True), Load(messages=10, batches=1, delayed=1, transactions=3))
+INTERRUPTED: Final = (Load(15_000, interrupted=True), Load())
 LONG: Final = (Load(4_000, transactions=250), Load(4_000, transactions=250, killed=True), Load())
 
 
@@ -63,7 +73,8 @@ def record(folder: Path, engine: str, lives: tuple[Load, ...] = SHORT, *, client
     for load in lives:
         with serving(folder, engine) as (process, namesrv):
             trace = folder / "trace" if clients_record else None
-            asyncio.run(asyncio.wait_for(live(namesrv, trace, load), LIFE_TIMEOUT_S))
+            story = interrupted(namesrv, load, process) if load.interrupted else live(namesrv, trace, load)
+            asyncio.run(asyncio.wait_for(story, LIFE_TIMEOUT_S))
             process.send_signal(signal.SIGKILL if load.killed else signal.SIGTERM)
             process.wait(STOP_TIMEOUT_S)
     return folder / "trace"
@@ -91,6 +102,23 @@ def serving(folder: Path, engine: str) -> Iterator[tuple[subprocess.Popen[str], 
 async def _first_line(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     return await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), START_TIMEOUT_S)
+
+
+async def interrupted(namesrv: str, load: Load, process: subprocess.Popen[str]) -> None:
+    """Producers that are cut off, after so many messages."""
+    sent = 0
+
+    async def send_until_nobody_answers(producer: Producer) -> None:
+        nonlocal sent
+        with contextlib.suppress(RefmqError):
+            while True:
+                await producer.send(TOPIC, b"i%d" % sent)
+                sent += 1
+                if sent == load.messages:
+                    process.kill()
+
+    async with Producer(namesrv, group="p", retries=0, timeout=1.0) as producer:
+        await asyncio.gather(*(send_until_nobody_answers(producer) for _ in range(IN_FLIGHT)))
 
 
 async def live(namesrv: str, trace: Path | None, load: Load) -> None:
@@ -160,3 +188,12 @@ async def send_all(producer: Producer, load: Load, sent: set[bytes]) -> None:
         else:
             await transaction.commit()
             sent.add(body)
+
+
+def record_and_judge(events: int, engine: str) -> Iterator[Verdict]:
+    """Records about so many events, and judges them."""
+    tlc = find_tlc()
+    with tempfile.TemporaryDirectory(prefix="refmq-judged-") as folder, tlc.threads(1):
+        recording = read_recording(record(Path(folder), engine, lives_of(events)))
+        options = RunOptions(timeout_s=JUDGE_TIMEOUT_S)
+        yield from judge_recording(tlc, SPEC, recording, options, Settings())

@@ -37,7 +37,7 @@ def refusals(tlc: Tlc, lines: Sequence[Line], *, sync_flush: bool) -> list[str]:
 
 
 @pytest.mark.parametrize("engine", BUILT_ENGINES)
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", range(100, 110))
 def test_histories_of_clusters_are_accepted(tlc: Tlc, seed: int, engine: str) -> None:
     history = clusters.history(seed, 40)
     run = run_cluster(history, engine)  # the oracles judge histories elsewhere
@@ -45,7 +45,7 @@ def test_histories_of_clusters_are_accepted(tlc: Tlc, seed: int, engine: str) ->
 
 
 @pytest.mark.parametrize("engine", BUILT_ENGINES)
-@pytest.mark.parametrize("seed", range(100, 106))
+@pytest.mark.parametrize("seed", range(100, 105))
 def test_histories_of_groups_are_accepted(tlc: Tlc, seed: int, engine: str) -> None:
     run = run_group(groups.history(seed, 30), engine)
     assert refusals(tlc, run.lines, sync_flush=True) == []

@@ -124,4 +124,7 @@ TakeEvent ==
        /\ incarnation' = IF e.action = "Connect" THEN [incarnation EXCEPT ![e.actor] = e.incarnation] ELSE incarnation
 
 TraceSpec == TraceInit /\ [][TakeEvent]_traceVars
+
+\* Acceptance is refinement.
+StepsOfNext == [][Next]_vars
 ==============================================================================

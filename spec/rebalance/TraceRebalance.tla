@@ -75,4 +75,8 @@ TakeEvent ==
        ELSE OnBroker(e, e.queue_id + 1)
 
 TraceSpec == TraceInit /\ [][TakeEvent]_traceVars
+
+\* Acceptance is refinement. (A pull may bring any number of messages: the configuration puts this in the place of PullPoints.)
+AnyPullPoint(p, q) == (next[p][q] + 1)..length[q]
+StepsOfNext == [][Next]_vars
 ==============================================================================

@@ -19,7 +19,9 @@
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets, TLC, TraceEvents
 
-CONSTANTS Groups, Places, Holdings   \* how many of each; they are numbered from 0
+CONSTANTS
+    Groups, Places, Holdings,   \* how many of each; they are numbered from 0
+    Older                       \* whether the broker had a store before the trace began
 
 VARIABLES
     taken,      \* how many events have been taken
@@ -60,7 +62,8 @@ Greatest(a, b) == IF a >= b THEN a ELSE b
 Init ==
     /\ taken = 0
     /\ members = [g \in Group |-> {}] /\ sizes = [g \in Group |-> <<0>>]
-    /\ committed = [p \in Place |-> None] /\ saved = committed /\ begin = committed
+    /\ committed = [p \in Place |-> IF Older THEN Unknown ELSE None] /\ saved = committed
+    /\ begin = [p \in Place |-> None]
     /\ prefix = [p \in Place |-> 0] /\ ahead = [p \in Place |-> {}]
     /\ loan = [p \in Place |-> NoLoan]
     /\ own = [h \in Holding |-> Free]
@@ -71,8 +74,9 @@ Init ==
 \* The first number from n on that is not in S.
 FirstNotIn(S, n) == IF n \notin S THEN n ELSE CHOOSE m \in {o + 1 : o \in S} : m > n /\ m \notin S /\ \A k \in n..(m - 1) : k \in S
 
-\* Event i stored message number o of the queue of place e.place.
-Stored(e, o) == /\ 0 < e.of /\ e.of <= taken
+\* Event e.of stored message number o of the queue, or it was there before the trace.
+Stored(e, o) == IF e.of = 0 THEN Older ELSE
+                /\ 0 < e.of /\ e.of <= taken
                 /\ EventAt(e.of).action = "AppendMessage"
                 /\ EventAt(e.of).topic = e.topic /\ EventAt(e.of).queue_offset = o
 
@@ -130,7 +134,8 @@ AcquireQueue(e) ==
     /\ e.number < EventAt(e.route).queues
     /\ e.start_offset >= 0
     /\ \/ committed[e.place] \in {e.start_offset, Unknown}
-       \/ committed[e.place] = None /\ begin[e.place] \in {None, e.start_offset}
+       \/ committed[e.place] = None /\ begin[e.place] = None
+       \/ begin[e.place] = e.start_offset      \* an answer from before the first commit
        \/ /\ 0 < e.of /\ e.of <= taken
           /\ EventAt(e.of).action = "CommitOffset" /\ EventAt(e.of).place = e.place
           /\ EventAt(e.of).after = e.start_offset
@@ -166,7 +171,7 @@ ConsumeStart(e) ==
     /\ own[e.holding] = Held
     /\ low[e.holding] <= e.queue_offset /\ e.queue_offset < next[e.holding]
     /\ e.queue_offset \notin finished[e.holding] \cup running[e.holding]
-    /\ Stored(e, e.queue_offset) /\ EventAt(e.of).message = e.message
+    /\ Stored(e, e.queue_offset) /\ (e.of # 0 => EventAt(e.of).message = e.message)
     /\ e.by_orderly => /\ running[e.holding] = {} /\ e.queue_offset = low[e.holding]
                        /\ loan[e.place].holder \in {e.member, None}
     /\ running' = [running EXCEPT ![e.holding] = @ \cup {e.queue_offset}]
@@ -197,7 +202,7 @@ Skipped(e) ==
 
 ConsumeFinish(e) ==
     /\ e.queue_offset \in running[e.holding]
-    /\ Stored(e, e.queue_offset) /\ EventAt(e.of).message = e.message
+    /\ Stored(e, e.queue_offset) /\ (e.of # 0 => EventAt(e.of).message = e.message)
     /\ running' = [running EXCEPT ![e.holding] = @ \ {e.queue_offset}]
     /\ IF e.status = 0 THEN Done(e, e.queue_offset) /\ memory' = [memory EXCEPT ![e.holding] = Greatest(@, low'[e.holding])]
        ELSE e.status = 1 /\ UNCHANGED <<low, finished, memory, prefix, ahead>>

@@ -26,7 +26,10 @@ EXTENDS Integers, Sequences, FiniteSets, TLC, TraceEvents
 CONSTANTS
     SyncFlush,  \* as in StoreRecovery
     Queues,     \* how many queues the trace has: they are 0..(Queues - 1)
-    Base        \* where the log ended before the trace began
+    Base,       \* where the log ended before the trace began
+    First,      \* where it began then
+    From,       \* where the first scan began: the start of a file
+    Begun       \* from where on that recovery built units and entries again: what the checkpoint said then
 
 VARIABLES
     taken,      \* how many events have been taken
@@ -72,16 +75,16 @@ End(r) == r.physical_offset + r.size_bytes
 
 Init ==
     /\ taken = 0
-    /\ mode = "down" /\ abort = (IF Base > 0 THEN Maybe ELSE No) /\ shaken = FALSE
-    /\ first = 0 /\ wrote = Base /\ flushed = Base /\ survives = Base
+    /\ mode = "down" /\ abort = (IF Base > 0 THEN Maybe ELSE No) /\ shaken = (Base > 0)
+    /\ first = First /\ wrote = Base /\ flushed = Base /\ survives = Base
     /\ stamp = [ms |-> 0, to |-> 0, at |-> 0]
-    /\ files = {0} /\ rolls = {} /\ cuts = <<>>
+    /\ files = {First, From} /\ rolls = {} /\ cuts = <<>>
     /\ next = [q \in Queue |-> IF Base = 0 THEN 0 ELSE Unknown]
     /\ last = [q \in Queue |-> None]
     /\ ends = next /\ kept = ends
     /\ lag = [q \in Queue |-> None]
     /\ dispatched = Base /\ indexed = Base
-    /\ ckpt = [to |-> Base, log_ms |-> 0, queue_ms |-> 0, index_ms |-> 0]
+    /\ ckpt = [to |-> Begun, log_ms |-> 0, queue_ms |-> 0, index_ms |-> 0]
     /\ promised = 0
     /\ valid = 0 /\ trusted = FALSE
 
@@ -125,7 +128,7 @@ AppendMessage(e) ==
     /\ last' = [last EXCEPT ![e.queue] = e.physical_offset]
     /\ UNCHANGED <<mode, first, flushed, survives, stamp, files, rolls, cuts, ends, kept, lag, builtVars, promised, startVars>>
 
-\* All files have one size: that of the first one that ends.
+\* All files have one size: that between the first two that are known, as far as any are.
 FileBytes == LET S == {f \in files : f # first}
              IN  IF S = {} THEN 0 ELSE (CHOOSE f \in S : \A g \in S : f <= g) - first
 RollFile(e) ==
@@ -192,7 +195,7 @@ FlushQueue(e) ==
 \* The last entry is that of a record with a key, so not always of the last record. `of` wrote it.
 FlushIndex(e) ==
     /\ mode \in {"serving", "cut"}
-    /\ indexed <= e.entries_to /\ e.entries_to <= dispatched
+    /\ indexed <= e.entries_to /\ e.entries_to <= NextRecord
     /\ IF e.flushed_to < Base THEN e.flushed_to >= -1
        ELSE /\ 0 < e.of /\ e.of <= taken
             /\ EventAt(e.of).action = "AppendMessage" /\ InLog(e.of)
@@ -203,7 +206,7 @@ FlushIndex(e) ==
 \* `of` is the flush that told the time up to which the log is durable.
 WriteCheckpoint(e) ==
     /\ mode \in {"serving", "cut"}
-    /\ ckpt.to <= e.queues_to /\ e.queues_to <= Least(flushed, Least(dispatched, indexed))
+    /\ ckpt.to <= e.queues_to /\ e.queues_to <= Least(flushed, Least(NextRecord, indexed))
     /\ \A q \in Queue : lag[q] = None \/ lag[q] >= e.queues_to
     /\ e.of <= taken
     /\ e.log_ms = IF e.of = 0 THEN 0 ELSE EventAt(e.of).log_ms
@@ -322,7 +325,7 @@ TruncateLog(e) ==
 FinishRecovery(e) ==
     /\ mode = "cut"
     /\ e.valid_to = wrote /\ e.min_offset = first
-    /\ NextRecord = wrote /\ ckpt.to = dispatched
+    /\ NextRecord = wrote /\ ckpt.to \in {dispatched, wrote}
     /\ mode' = "serving"
     /\ ends' = [q \in Queue |-> IF ends[q] = Unknown THEN next[q] ELSE ends[q]]
     /\ UNCHANGED <<logVars, next, last, kept, lag, builtVars, promised, startVars>>

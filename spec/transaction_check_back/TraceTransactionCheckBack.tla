@@ -95,4 +95,9 @@ TraceNext == /\ taken < Len(Events)
              /\ Take(Events[taken + 1])
 
 TraceSpec == TraceInit /\ [][TraceNext]_traceVars
+
+\* Acceptance is refinement. The one step that Next does not have is a decision that arrives although nobody saw it leave.
+Arrives == \E t \in Tx, h \in 1..Count("half"), d \in {"commit", "rollback"} :
+    Decided([message |-> t, half_offset |-> h - 1, decision |-> IF d = "commit" THEN 8 ELSE 12])
+StepsOfNext == [][Next \/ Arrives]_vars
 ==============================================================================

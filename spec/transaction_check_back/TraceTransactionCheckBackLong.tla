@@ -14,7 +14,8 @@
 (* says why they were appended. Positions are bytes, offsets begin at 0.   *)
 (*                                                                         *)
 (* After a crash the rounds begin again where the offset file says, which  *)
-(* may be older than the last event about it.                              *)
+(* may be older than the last event about it; and a broker that starts     *)
+(* again has forgotten what was rolled back (see Undecided).               *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets, TLC, TraceEvents
 
@@ -47,14 +48,15 @@ VARIABLES
     progress,   \* [half, op, at]: where the next round begins, and the end of the log that justified it
     saved,      \* [half, op]: the same, as it was handed to the offset file
     loose,      \* nobody knows how much of that the file has: a crash came
+    forgot,     \* the last event that took the broker's memory with it
     round,      \* the running round, or Idle
     read        \* how many of the op messages that it pulled have been looked at
 
 vars == <<taken, wrote, flushed, cuts, halves, ops, fresh, newOps, asides, open, pending, old, progress, saved, loose,
-          round, read>>
+          forgot, round, read>>
 logVars == <<wrote, flushed, cuts, halves, ops, newOps, asides>>
 messageVars == <<fresh, open, pending, old>>
-roundVars == <<progress, saved, loose, round, read>>
+roundVars == <<progress, saved, loose, forgot, round, read>>
 
 Unknown == -1
 Nowhere == -1
@@ -71,7 +73,7 @@ Init ==
     /\ fresh = {} /\ newOps = {} /\ asides = {}
     /\ open = {} /\ pending = {} /\ old = {}
     /\ progress = [half |-> 0, op |-> 0, at |-> 0] /\ saved = [half |-> 0, op |-> 0]
-    /\ loose = (Base > 0)
+    /\ loose = (Base > 0) /\ forgot = 0
     /\ round = Idle /\ read = 0
 
 ------------------------------------------------------------------------------
@@ -87,7 +89,8 @@ Appended(i, q) ==
     /\ InLog(i)
 
 \* Event i appended half message h of message m.
-IsHalf(i, h, m) == Appended(i, HalfQueue) /\ EventAt(i).queue_offset = h /\ EventAt(i).message = m
+IsHalf(i, h, m) == IF i = 0 THEN Base > 0      \* from before the trace
+                   ELSE Appended(i, HalfQueue) /\ EventAt(i).queue_offset = h /\ EventAt(i).message = m
 
 NextIs(count, offset) == count \in {offset, Unknown}
 
@@ -164,7 +167,7 @@ EndTransaction(e) ==
                      /\ EventAt(e.sent).message = e.message
                      /\ EventAt(e.sent).actor = e.actor /\ EventAt(e.sent).queue = e.queue
     /\ e.sent = 0 => loose
-    /\ IF e.message \in open
+    /\ IF e.message \in open \/ e.of = 0
        THEN e.decision = Commit =>
             /\ Appended(e.final, e.queue) /\ EventAt(e.final).message = e.message
             /\ e.final > e.of
@@ -206,7 +209,7 @@ RoundStart(e) ==
     /\ progress' = [half |-> e.half_offset, op |-> e.op_offset, at |-> progress.at]
     /\ loose' = FALSE
     /\ read' = e.op_offset
-    /\ UNCHANGED <<logVars, messageVars, saved>>
+    /\ UNCHANGED <<logVars, messageVars, saved, forgot>>
 
 \* Every op message that was pulled has been looked at.
 Ready == round.on /\ read = round.next
@@ -220,7 +223,7 @@ PullOps(e) ==
     /\ round.pulled => ~round.empty
     /\ round' = [round EXCEPT !.pulled = TRUE, !.empty = (e.op_offset_to = e.op_offset_from), !.next = e.op_offset_to,
                              !.since = taken + 1]
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot, read>>
 
 \* The op messages before this one are done without a gap.
 Advanced(prefix, done) ==
@@ -247,22 +250,25 @@ ReadOp(e) ==
               !.remove = IF past THEN @ ELSE (@ \ before) \cup {[half |-> e.half_offset, op |-> e.op_offset]},
               !.prefix = now.prefix, !.done = now.done,
               !.last = IF e.again # 0 THEN EventAt(e.again).physical_offset ELSE @]
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot>>
 
 ReadFor(h) == {r \in round.remove : r.half = h}
 
 \* Nobody knew how m came out when the round took its last step: `prior` is a decision that has come since, while the round
-\* waited for the store.
+\* waited for the store. Or it was rolled back before the broker's memory went: the index knows only what was committed.
+\* (Here the broker knows less than FinishedSet says: it asks the producer once more, who answers as before.)
 Undecided(m, prior) ==
-    m \in open \/ /\ round.since < prior /\ prior <= taken
-                  /\ EventAt(prior).action = "EndTransaction" /\ EventAt(prior).message = m
+    \/ m \in open
+    \/ /\ 0 < prior /\ prior <= taken
+       /\ EventAt(prior).action = "EndTransaction" /\ EventAt(prior).message = m
+       /\ round.since < prior \/ (prior <= forgot /\ EventAt(prior).decision = Rollback)
 
 \* The round meets half message h, and may not pass it. `of` appended it.
 Meets(e) ==
     /\ Ready /\ round.pulled
     /\ e.half_offset = round.i
     /\ IsHalf(e.of, e.half_offset, e.message)
-    /\ ReadFor(e.half_offset) = {} /\ Undecided(e.message, e.prior)
+    /\ ReadFor(e.half_offset) = {} /\ (e.of = 0 \/ Undecided(e.message, e.prior))
 
 Passes(h) == [round EXCEPT !.i = h + 1, !.since = taken + 1]
 
@@ -279,7 +285,7 @@ HalfRemoved(e) ==
                    /\ e.of = 0 => Base > 0
               ELSE \E r \in mine : e.op_offset = r.op
            /\ round' = [Passes(e.half_offset) EXCEPT !.remove = @ \ mine, !.prefix = now.prefix, !.done = now.done]
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot, read>>
 
 \* How often the producer was asked about half message h: `made` is the event that made this copy, 0 for the first one.
 Checks(made, h, m) ==
@@ -287,15 +293,18 @@ Checks(made, h, m) ==
     ELSE IF EventAt(made).new_offset # h \/ EventAt(made).message # m \/ made > taken THEN -1000000
     ELSE EventAt(made).checks
 
+\* Nobody knows how often it was before the trace.
+Counted(e, n, more) == IF e.of = 0 THEN n >= more ELSE n = Checks(e.made, e.half_offset, e.message) + more
+
 \* `of` appended the half message, `made` made it, `new` appended the copy that is set aside.
 HalfDiscard(e) ==
     /\ Meets(e)
     /\ e.check_times >= CheckMax
-    /\ e.check_times = Checks(e.made, e.half_offset, e.message)
+    /\ Counted(e, e.check_times, 0)
     /\ [message |-> e.message, at |-> e.new] \in asides
     /\ asides' = asides \ {[message |-> e.message, at |-> e.new]}
     /\ round' = Passes(e.half_offset)
-    /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, newOps, messageVars, progress, saved, loose, read>>
+    /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, newOps, messageVars, progress, saved, loose, forgot, read>>
 
 \* A copy is appended. `new` appended it.
 Copied(e) ==
@@ -303,17 +312,17 @@ Copied(e) ==
     /\ [half |-> e.new_offset, message |-> e.message] \in fresh
     /\ fresh' = fresh \ {[half |-> e.new_offset, message |-> e.message]}
     /\ e.new_offset > e.half_offset
-    /\ EventAt(e.of).physical_offset < round.start
+    /\ e.of # 0 => EventAt(e.of).physical_offset < round.start
     /\ round' = Passes(e.half_offset)
 
 \* `checks` is what the copy carries: an immune message is not asked about.
 HalfImmune(e) ==
     /\ Meets(e)
     /\ e.message \notin old
-    /\ e.checks = Checks(e.made, e.half_offset, e.message)
+    /\ Counted(e, e.checks, 0)
     /\ e.checks < CheckMax
     /\ Copied(e)
-    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, forgot, read>>
 
 \* Asked only when every op message was read that was there when the round began. A decision that comes while the copy is
 \* written is too late for it.
@@ -321,11 +330,11 @@ HalfRenewAndCheck(e) ==
     /\ Meets(e)
     /\ e.message \in old \/ e.message \notin open
     /\ round.empty \/ round.last >= round.start
-    /\ e.check_times = Checks(e.made, e.half_offset, e.message) + 1
+    /\ Counted(e, e.check_times, 1)
     /\ e.checks = e.check_times
     /\ e.check_times <= CheckMax
     /\ Copied(e)
-    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, read>>
+    /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, forgot, read>>
 
 \* `of` appended the half message that the round has come to, if there is one: it is new, or young, or the round has got
 \* somewhere.
@@ -337,28 +346,28 @@ RoundFinish(e) ==
        ELSE EventAt(e.of).physical_offset >= round.start \/ EventAt(e.of).message \notin old
     /\ progress' = [half |-> e.half_offset, op |-> e.op_offset, at |-> wrote]
     /\ round' = Idle
-    /\ UNCHANGED <<logVars, messageVars, saved, loose, read>>
+    /\ UNCHANGED <<logVars, messageVars, saved, loose, forgot, read>>
 
 RoundAbort(e) ==
     /\ round.on
     /\ e.half_offset = progress.half /\ e.op_offset = progress.op
     /\ round' = Idle /\ read' = 0
-    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose>>
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot>>
 
 PersistProgress(e) ==
     /\ e.half_offset = progress.half /\ e.op_offset = progress.op
     /\ flushed >= progress.at
     /\ saved' = [half |-> e.half_offset, op |-> e.op_offset]
-    /\ UNCHANGED <<logVars, messageVars, progress, loose, round, read>>
+    /\ UNCHANGED <<logVars, messageVars, progress, loose, forgot, round, read>>
 
 ------------------------------------------------------------------------------
 (* The world *)
 
 \* `of` appended a half message of it.
 ImmunityOver(e) ==
-    /\ Appended(e.of, HalfQueue) /\ EventAt(e.of).message = e.message
+    /\ IF e.of = 0 THEN Base > 0 ELSE Appended(e.of, HalfQueue) /\ EventAt(e.of).message = e.message
     /\ e.message \notin old
-    /\ old' = IF e.message \in open THEN old \cup {e.message} ELSE old
+    /\ old' = IF e.message \in open \/ e.of = 0 THEN old \cup {e.message} ELSE old
     /\ UNCHANGED <<logVars, fresh, open, pending, roundVars>>
 
 \* What was in memory is gone: the round, decisions without an op, and that a message was rolled back. Of what was
@@ -368,6 +377,7 @@ Forget ==
     /\ pending' = {} /\ old' = {} /\ fresh' = {} /\ newOps' = {} /\ asides' = {}
     /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
     /\ round' = Idle /\ read' = 0
+    /\ forgot' = taken + 1
     /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, saved>>
 
 StopStore(e) == e.valid_to = wrote /\ Forget /\ UNCHANGED loose

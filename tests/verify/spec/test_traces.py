@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,16 @@ import pytest
 from refmq.errors import UsageError
 from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.tlc import Tlc
-from refmq.verify.spec.traces import read_events, shrink_numbers, trace_module, validate_events, validate_trace
+from refmq.verify.spec.traces import (
+    read_event,
+    read_events,
+    shrink_numbers,
+    trace_module,
+    validate_events,
+    validate_trace,
+)
 from tests.verify.spec.helpers import SPEC
+from tests.verify.spec.recorded_store import store_events
 
 TRACES = {"HaReplication": SPEC / "ha_replication" / "traces", "Rebalance": SPEC / "rebalance" / "traces"}
 OPTIONS = RunOptions(timeout_s=120)
@@ -47,6 +56,11 @@ def test_a_line_that_is_not_an_event_is_named(tmp_path: Path, line: str, complai
     path.write_text(line + "\n")
     with pytest.raises(UsageError, match=complaint):
         read_events(path, "StoreRecovery")
+
+
+def test_what_a_node_recorded_is_not_the_trace_of_one_group(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="refmq trace check"):
+        read_events(tmp_path / "broker-a-1-00000.trace", "Rebalance")
 
 
 def test_numbers_beyond_32_bits_are_refused() -> None:
@@ -87,3 +101,41 @@ def test_a_bad_trace_is_refused_at_the_event_that_is_wrong(tlc: Tlc, name: str, 
 def test_a_trace_with_a_missing_event_is_refused(tlc: Tlc, dropped: int) -> None:
     events = read_events(TRACES["HaReplication"] / "good.jsonl", "HaReplication")
     assert not validate_events(tlc, SPEC, "HaReplication", events[:dropped] + events[dropped + 1 :], OPTIONS).accepted
+
+
+CHEATS = {
+    "StoreRecovery": (
+        "StopStore /\\ UNCHANGED places",
+        """mode' = "down" /\\ UNCHANGED <<logVars, wrote, flushed, queueVars, ends, dispatched, indexVars, ckpt, abort,
+           clean, valid, cut, clientVars, waiting, goal, faults>> /\\ UNCHANGED places""",
+        "StepsOfTheStore",
+    ),
+    "Rebalance": (
+        "(Heartbeat(p, 1) \\/ (p \\in members[1] /\\ UNCHANGED vars))",
+        """(members' = [members EXCEPT ![1] = Process]
+           /\\ UNCHANGED <<clientVars, lockVars, offsetVars, histVars>>)""",
+        "StepsOfNext",
+    ),
+}
+"""Protocol -> what is replaced in its trace module by a step that the specification does not have, and who notices."""
+
+
+@pytest.mark.jdk
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_step_of_the_trace_module_that_next_does_not_have_is_noticed(tlc: Tlc, name: str, tmp_path: Path) -> None:
+    spec = tmp_path / "spec"
+    shutil.copytree(SPEC, spec)
+    honest, cheat, property_name = CHEATS[name]
+    (module,) = spec.glob(f"*/Trace{name}.tla")
+    text = module.read_text()
+    assert text.count(honest) == 1
+    module.write_text(text.replace(honest, cheat))
+    events = (
+        [read_event(event._asdict(), name) for event in list(store_events())[:27]]
+        if name == "StoreRecovery"
+        else read_events(TRACES[name] / "good.jsonl", name)
+    )
+    assert validate_events(tlc, SPEC, name, events, OPTIONS).accepted
+    answer = validate_events(tlc, spec, name, events, OPTIONS)
+    assert not answer.accepted
+    assert property_name in answer.reason or "Action property" in answer.reason, answer.reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,12 +13,16 @@ from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 from refmq.store import AppendPlan, FlushMode, PutStatus, ReferenceStore, StoreConfig
 from refmq.verify.spec.check import RunOptions
+from refmq.verify.spec.long_trace import judge_store
+from refmq.verify.spec.store_hints import FIELDS
 from refmq.verify.spec.tlc import Tlc
 from refmq.verify.spec.traces import TraceAnswer, read_event, validate_events
 from tests.store.helpers import SMALL, at, into, message, new_disk, run
 from tests.verify.spec.helpers import SPEC
 
 CONFIG = replace(SMALL, log_file_bytes=1024, flush_mode=FlushMode.SYNC, page_bytes=128)
+
+OPTIONS = RunOptions(timeout_s=120)
 
 pytestmark = pytest.mark.jdk
 
@@ -103,3 +107,37 @@ def test_a_doctored_trace_is_rejected_at_the_event_that_does_not_fit(
     answer = judge(tlc, events)
     assert not answer.accepted
     assert answer.failed_at == expected, answer.reason
+
+
+STRICTER = {
+    ("FlushLog", "log_ms"): "a record's time is its position in StoreRecovery",
+    ("TruncateLog", "log_ms"): "a record's time is its position in StoreRecovery",
+    ("WriteCheckpoint", "log_ms"): "a record's time is its position in StoreRecovery",
+    ("WriteCheckpoint", "dropped"): "StopStore writes a checkpoint itself in StoreRecovery",
+}
+"""Where the long trace module is stricter than the actions of the specification, and why."""
+
+
+def alterations(events: list[Event], place: int) -> Iterator[tuple[str, list[Event]]]:
+    event, before, after = events[place], events[:place], events[place + 1 :]
+    yield "dropped", before + after
+    yield "doubled", [*before, event, event, *after]
+    if after:
+        yield "swapped", [*before, after[0], event, *after[1:]]
+    for letter, name in zip("abcd", FIELDS[event.action], strict=False):
+        yield name, [*before, event._replace(**{letter: getattr(event, letter) + 1}), *after]
+    if event.queue_id >= 0:
+        yield "queue_id", [*before, event._replace(queue_id=event.queue_id + 5), *after]
+
+
+@pytest.mark.slow
+def test_the_long_trace_module_refuses_what_the_actions_of_the_specification_refuse(tlc: Tlc) -> None:
+    life = history()[:27]
+    last = {event.action: place for place, event in enumerate(life)}
+    different = {}
+    for action, place in last.items():
+        for what, altered in alterations(life, place):
+            by_actions = judge(tlc, altered).accepted
+            if judge_store(tlc, SPEC, altered, OPTIONS, sync_flush=True).accepted is not by_actions:
+                different[action, what] = by_actions
+    assert different == dict.fromkeys(STRICTER, True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 import struct
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -66,7 +66,14 @@ def judge_store(
         raise UsageError("the trace has no events of a store")
     made = hinted(trace)
     name = "long_trace" if sync_flush else "long_trace_async_flush"
-    constants = {"Queues": made.queues, "Base": made.base}
+    before = made.before
+    constants = {
+        "Queues": made.queues,
+        "Base": before.base,
+        "First": before.first,
+        "From": before.scanned_from,
+        "Begun": before.begun,
+    }
     return judge_rows(tlc, spec_dir, f"store_recovery/{name}", made, constants, trace, options)
 
 
@@ -95,8 +102,18 @@ def judge_groups(tlc: Tlc, spec_dir: Path, trace: Sequence[Told], broker: str, o
         raise UsageError("the trace has no consumers")
     groups = hinted_groups(told, broker)
     constants = {"Groups": groups.groups, "Places": groups.places, "Holdings": groups.holdings}
+    constants["Older"] = any(event.action == "ScanLog" and event.b > 0 for event in first_start(trace, broker))
     events = [event for _, event in told]
     return judge_rows(tlc, spec_dir, "rebalance/long_trace", groups.made, constants, events, options)
+
+
+def first_start(trace: Sequence[Told], broker: str) -> Iterator[Event]:
+    """The events of a broker's first start."""
+    for node, event in trace:
+        if node == broker:
+            yield event
+            if event.action == "FinishRecovery":
+                return
 
 
 def judge_rows(

@@ -2,7 +2,7 @@
 
 Each broker's store is judged by StoreRecovery, its transactions by TransactionCheckBack, and its consumers, together
 with what clients recorded, by Rebalance. TLC needs every event: a recording with dropped events or damage in the middle
-is refused. What a killed process did not write to its file any more is missing as well, and cannot be told.
+is refused. What a killed process did not write to its file any more is put back as far as it shows (`unrecorded`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from refmq.verify.spec.check import RunOptions
 from refmq.verify.spec.group_hints import OF_CLIENTS, Told
 from refmq.verify.spec.long_trace import CHECK_MAX, LongAnswer, judge_groups, judge_store, judge_transactions
 from refmq.verify.spec.tlc import Tlc
+from refmq.verify.spec.unrecorded import with_unrecorded
 
 STORE: Final = "StoreRecovery"
 TRANSACTIONS: Final = "TransactionCheckBack"
@@ -86,6 +87,7 @@ def judge_recording(
     protocols: Sequence[str] = PROTOCOLS,
 ) -> Iterator[Verdict]:
     """One verdict for each broker and each protocol that its events concern, as soon as it is known."""
+    recording = with_unrecorded(recording)
     brokers = brokers_of(recording)
     if not brokers:
         raise UsageError("the recording has no start of a broker: TLC judges a trace from its beginning")

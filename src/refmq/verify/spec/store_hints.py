@@ -71,6 +71,36 @@ class Row:
     """Which event of the trace it is, or follows from; from 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the first start of a trace says of the store that it found."""
+
+    base: int = 0
+    """Where its log ended."""
+    first: int = 0
+    """Where its log began."""
+    scanned_from: int = 0
+    begun: int = 0
+    """From where on recovery built units and entries again: what the checkpoint said."""
+
+
+def state_before(trace: Sequence[Event]) -> Before:
+    """What was there before the trace."""
+    first, scanned_from, base, begun = 0, 0, 0, None
+    for event in trace:
+        match event.action:
+            case "ScanLog":
+                scanned_from, base = event.a, event.b
+            case "DispatchMessage" if begun is None:
+                begun = event.a
+            case "FinishRecovery":
+                first = event.b
+                break
+            case "AppendMessage":
+                break
+    return Before(base, first, scanned_from, base if begun is None else begun)
+
+
 @dataclass(slots=True)
 class Hinted:
     """A trace for TLC."""
@@ -81,6 +111,7 @@ class Hinted:
     """Where the log ended before the trace began."""
     names: dict[str, tuple[str, ...]]
     """Action -> the names of what its rows hold."""
+    before: Before = Before()
 
 
 def numbers_of(event: Event) -> tuple[int, int, int, int]:
@@ -224,15 +255,15 @@ class _Hinter:
 def hinted(events: Iterable[Event]) -> Hinted:
     """A trace of one store, from its first event on. Events of other protocols are left out before."""
     trace = list(events)
-    base = next((event.b for event in trace if event.action == "ScanLog"), 0)
+    before = state_before(trace)
     times = {
         value
         for event in trace
         for name, value in zip(FIELDS[event.action], numbers_of(event), strict=False)
         if value and name.endswith("_ms")
     }
-    hinter = _Hinter(wrote=base, checkpoint=base)
+    hinter = _Hinter(wrote=before.base, first=before.first, checkpoint=before.begun)
     hinter.ranks = {time: rank for rank, time in enumerate(sorted(times), start=1)}
     for number in range(len(trace)):
         hinter.take(number, trace)
-    return Hinted(hinter.rows, len(hinter.queues), base, NAMES)
+    return Hinted(hinter.rows, len(hinter.queues), before.base, NAMES, before)

@@ -43,6 +43,8 @@ SLOTS = ("a", "b", "c", "d")
 IDENTITY_FIELDS = frozenset({"message", "tags_code"})
 TLC_INTEGER_MAX = 2**31 - 1
 TAKEN = re.compile(r'<<"taken", (\d+)>>')
+OF_ONE_GROUP = "Rebalance"
+"""The protocol of one group and topic, with its clients: no node records that in one file."""
 EVENTS_MAX = 100_000  # TLC is for small traces; `refmq verify` handles large ones
 
 
@@ -162,6 +164,11 @@ def read_events(path: Path, protocol: str) -> list[TraceEvent]:
 
 def read_binary_events(path: Path, protocol: str) -> list[TraceEvent]:
     """The events of one binary trace file that belong to the protocol."""
+    if protocol == OF_ONE_GROUP:
+        raise UsageError(
+            f"{path} has the steps of every group and none of their clients; {protocol} takes those of one group as "
+            "JSON lines. `refmq trace check` judges what a broker and its clients recorded"
+        )
     known = fields_of(protocol)
     recorded = read_trace_file(path)
     if recorded.dropped_count or any(not damage.is_tail for damage in recorded.damage):
