@@ -47,6 +47,8 @@ class Profile:
     """Of eight pulls so many have a filter."""
     pauses_ms: tuple[int, ...] = (1, 5, 20, 100, 1_000, 10_000, 31_000)
     """How long `AdvanceClock` waits."""
+    unflushed: int = 2
+    """Of eight histories so many flush asynchronously."""
     looks: bool = False
     """After something happened to a broker or a client, somebody looks who is there."""
     scenes: tuple[Callable[[Pick], list[h.Step]], ...] = ()
@@ -222,6 +224,13 @@ def damaged(pick: Pick) -> list[h.Step]:
     return [h.Heartbeat(client, broker), kept, h.AdvanceClock(100), flip, kept, h.AdvanceClock(3_000)]
 
 
+def plenty(pick: Pick) -> list[h.Step]:
+    """Somebody wants more messages than a broker gives at once."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    sent: list[h.Step] = [h.SendBatch(client, broker, queue, 20), h.SendBatch(client + 1, broker, queue, 20)]
+    return [*sent, h.AdvanceClock(100), h.Pull(pick(0, 2), broker, queue, (33, ALL)[pick(0, 1)])]
+
+
 def one_goes(pick: Pick) -> list[h.Step]:
     """Several wait for messages, and the connection of one of them ends before any come."""
     broker, queue, gone = pick(0, 1), pick(0, 1), pick(0, 2)
@@ -327,7 +336,8 @@ PROFILES: Final = (
             h.LoseAnswer: 1,
             h.SlowNetwork: 1,
         },
-        scenes=(no_room_to_end, late_decision, immune),
+        unflushed=4,
+        scenes=(no_room_to_end, late_decision, late_decision, immune),
     ),
     Profile(  # members and routes
         {
@@ -390,6 +400,7 @@ PROFILES: Final = (
         delayed=0,
         waiting=1,
         filtered=6,
+        scenes=(plenty,),
     ),
     Profile(  # operators, and programs that are broken
         {
@@ -468,7 +479,7 @@ def revived(steps: Sequence[T]) -> tuple[T | h.RestartBroker, ...]:
     return tuple(found)
 
 
-def setting(pick: Pick) -> h.Setting:
+def setting(pick: Pick, profile: Profile) -> h.Setting:
     return h.Setting(
         seed=pick(0, 1 << 30),
         brokers=pick(1, 2),
@@ -476,7 +487,7 @@ def setting(pick: Pick) -> h.Setting:
         queues=pick(1, 2),
         groups=pick(1, 2),
         force_register=pick(0, 1) == 0,
-        sync_flush=pick(0, 3) < 3,
+        sync_flush=pick(0, 7) < 8 - profile.unflushed,
         log_file_bytes=(64, 16)[pick(0, 1)] * 1024,
         silent_nameserver=pick(0, 5) == 5,
         write_buffer_bytes=(0, 0, 0, 300)[pick(0, 3)],
@@ -490,7 +501,8 @@ def history(seed: int, steps: int) -> h.History:
     def pick(low: int, high: int) -> int:
         return low + int(source.random() * (high - low + 1))
 
-    chosen, profile, calm = setting(pick), profile_of(pick), pick(1, CALM_ONE_IN) == CALM_ONE_IN
+    profile = profile_of(pick)
+    chosen, calm = setting(pick, profile), pick(1, CALM_ONE_IN) == CALM_ONE_IN
     choices = kinds(profile, calm=calm)
     taken: list[h.Step] = []
     while len(taken) < steps:
@@ -507,7 +519,8 @@ def histories(steps_max: int = 25) -> st.SearchStrategy[h.History]:
     @st.composite
     def whole(draw: st.DrawFn) -> h.History:
         pick = picker(draw)
-        chosen, profile, calm = setting(pick), profile_of(pick), pick(1, CALM_ONE_IN) == CALM_ONE_IN
+        profile = profile_of(pick)
+    chosen, calm = setting(pick, profile), pick(1, CALM_ONE_IN) == CALM_ONE_IN
         choices = kinds(profile, calm=calm)
         some = st.builds(lambda p: some_steps(p, profile, choices, calm=calm), st.just(pick))
         drawn = draw(st.lists(some, max_size=steps_max))

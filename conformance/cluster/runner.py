@@ -41,7 +41,7 @@ CHECK_IMMUNITY_MS: Final = 500
 CHECKS_MAX: Final = 5
 SAVED_S: Final = 1.0
 """What a broker may take to save a table that has changed."""
-REGISTER_TIMEOUT_MS: Final = 1_000
+REGISTER_TIMEOUT_MS: Final = 2_000
 """So long a broker waits for a nameserver that is silent: who changes a topic waits with it, less than a timeout."""
 FLUSH_TIMEOUT_MS: Final = 1_000
 """Less than what clients wait for an answer."""

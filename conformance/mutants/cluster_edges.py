@@ -202,15 +202,6 @@ SEEDED_EDGES: Final = (
         "lock_queue",
     ),
     Seeded(
-        "full-buffer-forgets",
-        "",
-        "What a client asks while its answers pile up is not served when they are gone.",
-        "refmq.net.connection",
-        "self._update_reading()",
-        "pass",
-        "Connection.resume_writing",
-    ),
-    Seeded(
         "empty-body-refused",
         "",
         "A message without a body is refused.",
