@@ -520,7 +520,7 @@ def histories(steps_max: int = 25) -> st.SearchStrategy[h.History]:
     def whole(draw: st.DrawFn) -> h.History:
         pick = picker(draw)
         profile = profile_of(pick)
-    chosen, calm = setting(pick, profile), pick(1, CALM_ONE_IN) == CALM_ONE_IN
+        chosen, calm = setting(pick, profile), pick(1, CALM_ONE_IN) == CALM_ONE_IN
         choices = kinds(profile, calm=calm)
         some = st.builds(lambda p: some_steps(p, profile, choices, calm=calm), st.just(pick))
         drawn = draw(st.lists(some, max_size=steps_max))
