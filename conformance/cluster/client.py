@@ -39,7 +39,7 @@ from refmq.protocol.headers.offsets import (
     UpdateConsumerOffsetRequest,
 )
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
-from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse
+from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse, encode_send_header
 from refmq.protocol.record import (
     BatchedMessage,
     Record,
@@ -254,7 +254,10 @@ class ScriptedClient:
             properties=join_properties(properties),
             batch=batch,
         )
-        return request(RequestCode.SEND_MESSAGE, encode_header(header), body)
+        if self.common.messages % 3:
+            return request(RequestCode.SEND_MESSAGE, encode_header(header), body)
+        code = RequestCode.SEND_BATCH_MESSAGE if batch else RequestCode.SEND_MESSAGE_V2
+        return request(code, encode_send_header(header), body)
 
     async def send(self, broker: BrokerAddress, queue: MessageQueue, body_bytes: int) -> None:
         body, properties, message = self._message(body_bytes)
@@ -484,7 +487,8 @@ class ScriptedClient:
             expression_type=kind,
             sub_version=0,
         )
-        return request(RequestCode.PULL_MESSAGE, encode_header(header))
+        code = RequestCode.PULL_MESSAGE if suspend_ms or self.common.operations % 4 else RequestCode.LITE_PULL_MESSAGE
+        return request(code, encode_header(header))
 
     def _pulled(
         self,

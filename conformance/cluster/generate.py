@@ -206,6 +206,23 @@ def late_decision(pick: Pick) -> list[h.Step]:
     return [late, h.AdvanceClock(20), h.PowerLoss(broker), h.RestartBroker(broker), h.AdvanceClock(100), other]
 
 
+def dies_deciding(pick: Pick) -> list[h.Step]:
+    """A broker dies while a transaction ends."""
+    client, broker = pick(0, 2), pick(0, 1)
+    half = h.SendHalf(client, broker, pick(0, 1), "commit", ("commit", "rollback")[pick(0, 1)], after_ms=50)
+    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 8))
+    return [half, h.AdvanceClock(49), crash, h.AdvanceClock(200), h.RestartBroker(broker), h.AdvanceClock(3_000)]
+
+
+def dies_in_a_round(pick: Pick) -> list[h.Step]:
+    """A broker dies while it looks through the halves that nobody has decided."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    halves: list[h.Step] = [h.SendHalf(client, broker, queue, "none", "unknown") for _ in range(2)]
+    wait = h.AdvanceClock((1_000, 2_000, 6_000)[pick(0, 2)])
+    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 6))
+    return [h.Heartbeat(client, broker), *halves, wait, crash, h.AdvanceClock(1_100), h.RestartBroker(broker)]
+
+
 def immune(pick: Pick) -> list[h.Step]:
     """Nobody decides, and the broker has to wait for a while until it may ask."""
     client, broker = pick(0, 2), pick(0, 1)
@@ -229,6 +246,12 @@ def plenty(pick: Pick) -> list[h.Step]:
     client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
     sent: list[h.Step] = [h.SendBatch(client, broker, queue, 20), h.SendBatch(client + 1, broker, queue, 20)]
     return [*sent, h.AdvanceClock(100), h.Pull(pick(0, 2), broker, queue, (33, ALL)[pick(0, 1)])]
+
+
+def found_soon(pick: Pick) -> list[h.Step]:
+    """Somebody looks for a topic soon after its first message."""
+    sent = h.Send(pick(0, 2), pick(0, 1), pick(0, 1))
+    return [sent, h.AdvanceClock(1_500), h.QueryRoute(pick(0, 2))]
 
 
 def one_goes(pick: Pick) -> list[h.Step]:
@@ -337,7 +360,7 @@ PROFILES: Final = (
             h.SlowNetwork: 1,
         },
         unflushed=4,
-        scenes=(no_room_to_end, late_decision, late_decision, immune),
+        scenes=(no_room_to_end, late_decision, late_decision, immune, dies_deciding, dies_in_a_round),
     ),
     Profile(  # members and routes
         {
@@ -358,7 +381,7 @@ PROFILES: Final = (
         delayed=0,
         pauses_ms=(100, 1_000, 3_000, 10_000, 31_000, 140_000),
         looks=True,
-        scenes=(kept_alive,),
+        scenes=(kept_alive, found_soon, found_soon),
     ),
     Profile(  # delays and retries
         {

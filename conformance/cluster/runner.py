@@ -59,6 +59,7 @@ class Run:
     """What came of a history."""
 
     violations: list[Finding]
+    history: h.History
     lines: list[Line]
     world: World
     requests: Counter[int]
@@ -70,7 +71,8 @@ class Run:
 
     def cells(self) -> Cells:
         """What happened, for the coverage."""
-        return cells_of(self.lines, self.requests)
+        taken = Counter(f"take {type(step).__name__}" for step in self.history.steps)
+        return cells_of(self.lines, self.requests) + taken
 
 
 @dataclass
@@ -445,4 +447,4 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     others = [*one_answer_per_request(story.wire.frames), *tables_saved(story.tables)]
     found = [*judge(lines, promises), *others]
-    return Run(violations + found, lines, world, story.common.requests)
+    return Run(violations + found, history, lines, world, story.common.requests)
