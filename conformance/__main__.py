@@ -75,7 +75,7 @@ for _kind, _what in (("store", "a store"), ("cluster", "whole clusters"), ("grou
 @click.option("--out", type=click.Path(path_type=Path), default=FOLDER, help="Where the ledger is.")
 @click.option("--all", "show_all", is_flag=True, help="Print the cells that are filled as well.")
 def coverage_command(kinds: tuple[str, ...], engine: str, out: Path, show_all: bool) -> None:
-    """What the campaigns of this code have made happen, and what not; exit code 3 if a cell is empty or a promise broke."""
+    """What the campaigns of this code have made happen; exit code 3 for empty cells and broken promises."""
     empty = broken = 0
     for kind in kinds or tuple(STEPS):
         histories, findings, cells = total(Ledger(out / "ledger.jsonl").of(kind, engine, version()))
