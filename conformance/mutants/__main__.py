@@ -48,9 +48,11 @@ def store_modules() -> list[str]:
 ON_THE_WAY = {
     "plane": "ack flow hold offset_requests offsets property_rules pull puts send serve topic_rules",
     "net": "broker_node broker_registration connection engine server",
-    "broker": "check_rounds clients control_plane delay handed_over queue_locks registered_filters topics transactions",
-    "broker.handlers": "clients locks progress query send_back transaction",
-    "nameserver": "registration",
+    "broker": "check_rounds clients control_plane delay handed_over queue_locks registered_filters settings "
+    "sound_record topics transactions",
+    "broker.handlers": "admin_tables broker_info clients locks progress query queue_bounds send_back transaction",
+    "nameserver": "registration serve topics",
+    "protocol": "frame header_json record",
 }
 """What the histories of clusters are about: the modules on the way of a message; the store has histories of its own."""
 
