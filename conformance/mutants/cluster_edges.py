@@ -171,6 +171,15 @@ SEEDED_EDGES: Final = (
         "base=position, check_crc=False)",
         "sound_record",
     ),
+    Seeded(
+        "full-disk-delivers-again",
+        "",
+        "When the disk is full, what was delivered since the cursors were saved is delivered again.",
+        "refmq.broker.delay",
+        "self._backed_off[level] = TimestampMs(now_ms + RETRY_MS)",
+        "self._backed_off[level] = TimestampMs(now_ms + RETRY_MS)\n            self.cursors[level] = self._safe[level]",
+        "DelayService._deliver_level",
+    ),
     # --- strangers and silent peers -------------------------------------------------------------------------------
     Seeded(
         "one-nameserver-after-the-other",
