@@ -135,6 +135,15 @@ SEEDED_EDGES: Final = (
         "CheckRounds.round_finish",
     ),
     Seeded(
+        "ops-of-another-queue",
+        "",
+        "Op messages are looked for in a queue where there are none.",
+        "refmq.broker.check_rounds",
+        "units(TRANS_OP_HALF_TOPIC, 0,",
+        "units(TRANS_OP_HALF_TOPIC, 1,",
+        "CheckRounds.pull_ops",
+    ),
+    Seeded(
         "op-progress-stays",
         "",
         "The progress of the op messages is not taken over.",
