@@ -73,6 +73,8 @@ RETRIES_MAX: Final = 2
 CLASSES: Final = 4
 """Messages are of four classes, told by their numbers; tag and property `n` follow from the class."""
 REGISTERED_GROUP: Final = "r"
+SQL_GROUP: Final = "q"
+"""The same with a filter in SQL: n > 1."""
 """The group of pulls whose filter is the one that heartbeats registered: tag a."""
 FILTERS: Final[dict[Wanted, tuple[str, str, int]]] = {
     "all": ("TAG", "*", 0b1111),
@@ -81,6 +83,7 @@ FILTERS: Final[dict[Wanted, tuple[str, str, int]]] = {
     "sql n": ("SQL92", "n > 1", 0b1100),
     "sql tag": ("SQL92", "TAGS = 'b' AND n BETWEEN 1 AND 2", 0b0010),
     "registered": ("TAG", "", 0b0101),
+    "registered sql": ("SQL92", "", 0b1100),
 }
 """What a pull asks for -> kind of expression, expression, and the classes that it wants as bits."""
 
@@ -447,7 +450,7 @@ class ScriptedClient:
         self, broker: BrokerAddress, queue: MessageQueue, count: int, suspend_ms: int, wanted: Wanted
     ) -> None:
         """Reads on with a filter, for a group that does nothing else."""
-        group = REGISTERED_GROUP if wanted == "registered" else FILTER_GROUP
+        group = {"registered": REGISTERED_GROUP, "registered sql": SQL_GROUP}.get(wanted, FILTER_GROUP)
         place = self.filtered.setdefault((queue, wanted), Place())
         from_offset = place.next_offset
         operation, actor = self.begin(), f"{group}@{self.name}"
@@ -473,7 +476,8 @@ class ScriptedClient:
         commit: bool = False,
     ) -> RemotingCommand:
         kind, expression, _ = FILTERS[wanted]
-        flags = (0 if wanted == "registered" else PullSysFlag.SUBSCRIPTION) | (PullSysFlag.SUSPEND if suspend_ms else 0)
+        flags = PullSysFlag.SUBSCRIPTION if expression else 0
+        flags |= PullSysFlag.SUSPEND if suspend_ms else 0
         header = PullMessageRequest(
             consumer_group=group,
             topic=queue.topic,

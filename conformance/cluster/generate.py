@@ -23,7 +23,7 @@ EFFECTS_MAX: Final = 40
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
 
-WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered")
+WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered", "registered sql")
 """What a pull may ask for instead of everything."""
 
 CALM: Final = (*h.OPERATIONS, h.AdvanceClock)
