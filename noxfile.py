@@ -245,9 +245,9 @@ def conformance(session: nox.Session) -> None:
     prepare_refmq(session, "test", "spec")
     match session.posargs:
         case ["long", *options]:
-            session.run("python", "-m", "conformance", "store", *options)
-            session.run("python", "-m", "conformance", "cluster", *options)
-            session.run("python", "-m", "conformance", "group", *options)
+            for kind in ("store", "cluster", "group"):  # one that has findings does not keep the others from running
+                session.run("python", "-m", "conformance", kind, *options, success_codes=[0, 3])
+            session.run("python", "-m", "conformance", "coverage")  # fails for what has never happened, and findings
             session.run("python", "-m", "conformance", "differ", "--histories", "10000")
             session.run("python", "-m", "conformance", "frames", "--frames", "10000000")
             session.run("python", "-m", "conformance", "judged", "--events", "1000000", env=java_environment(session))

@@ -75,19 +75,20 @@ for _kind, _what in (("store", "a store"), ("cluster", "whole clusters"), ("grou
 @click.option("--out", type=click.Path(path_type=Path), default=FOLDER, help="Where the ledger is.")
 @click.option("--all", "show_all", is_flag=True, help="Print the cells that are filled as well.")
 def coverage_command(kinds: tuple[str, ...], engine: str, out: Path, show_all: bool) -> None:
-    """What the campaigns of this code have and have not made happen; exit code 3 if a cell is empty."""
-    empty = 0
+    """What the campaigns of this code have made happen; exit code 3 for empty cells and broken promises."""
+    empty = broken = 0
     for kind in kinds or tuple(STEPS):
-        histories, _, cells = total(Ledger(out / "ledger.jsonl").of(kind, engine, version()))
+        histories, findings, cells = total(Ledger(out / "ledger.jsonl").of(kind, engine, version()))
         missing = empty_cells(kind, cells)
         empty += len(missing)
+        broken += findings
         click.echo(f"{kind} on {engine}: {histories} histories, {len(cells)} cells are filled, {len(missing)} are not")
         for cell, count in sorted(cells.items()) if show_all else ():
             click.echo(f"  {count:8} {cell}")
         for cell in missing:
             click.echo(f"     empty {cell}")
-    if empty:
-        raise CheckFound(f"{empty} cells are empty.")
+    if empty or broken:
+        raise CheckFound(f"{empty} cells are empty, {broken} histories broke a promise.")
 
 
 @command.command("differ")

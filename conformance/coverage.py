@@ -42,8 +42,15 @@ NODE_STEPS: Final = tuple(
 
 STORE_STEPS: Final = tuple(action.name for action in PROTOCOLS[0].actions if action.by is By.NODE)
 
-BROKER_FAULTS: Final = ("ProcessCrash", "PowerLoss", "FailFlush", "FullDisk", "Disconnect")
-"""Faults that are told apart by the step of the broker that they struck next to."""
+CRASHES: Final = ("ProcessCrash", "PowerLoss")
+"""Faults of a broker that are told apart by the step that they struck next to: of these the world knows the moment."""
+
+CLUSTER_FAULTS: Final = (
+    *(*CRASHES, "CrashPlanned", "JumpClock", "RestartBroker", "StopBroker", "FailFlush", "FullDisk", "SlowDisk"),
+    *("FlipBit", "ConsumerPause", "SlowReader", "Disconnect", "LoseAnswer", "LoseRequest", "Cut", "HalfOpen"),
+    *("SlowNetwork", "Settled"),
+)
+"""What the world notes down."""
 
 STORE_FAULTS: Final = ("ProcessCrash", "PowerLoss", "FLUSH_FAILS", "DISK_FULL")
 """The same of a store alone."""
@@ -88,15 +95,27 @@ def wanted(kind: str) -> Iterator[str]:
             yield from (f"fault {fault}" for fault in STORE_FAULTS)
             yield from (f"fault {fault} by {step}" for fault in STORE_FAULTS for step in STORE_STEPS)
         case "cluster":
+            yield from (f"take {name}" for name in cluster_history.STEPS)
             yield from (f"request {name_of(code)}" for code in sorted(SERVED))
             yield from (f"step {name}" for name in NODE_STEPS)
-            yield from (f"fault {name}" for name in cluster_history.STEPS if name not in _operations())
-            yield from (f"operation {name} ok" for name in _operations())
-            yield from (f"fault {fault} by {step}" for fault in BROKER_FAULTS for step in NODE_STEPS)
+            yield from (f"fault {name}" for name in CLUSTER_FAULTS)
+            yield from (f"operation {kind.__name__} ok" for kind in cluster_history.OPERATIONS)
+            yield from (f"fault {fault} by {step}" for fault in CRASHES for step in NODE_STEPS)
         case _:
-            yield from (f"request {name}" for name in ("PULL_MESSAGE", "HEART_BEAT", "UPDATE_CONSUMER_OFFSET"))
-            yield from (f"fault {name}" for name in group_history.STEPS if name not in ("Produce", "Join", "Leave"))
+            yield from (f"take {name}" for name in group_history.STEPS)
+            yield from (f"request {name}" for name in OF_CONSUMERS)
             yield from (f"operation {name} ok" for name in ("Produce", "Subscribe", "Listen"))
+            yield from (f"fault {fault} by {step}" for fault in CRASHES for step in CLIENT_STEPS)
+
+
+OF_CONSUMERS: Final = (
+    *("PULL_MESSAGE", "HEART_BEAT", "UPDATE_CONSUMER_OFFSET", "QUERY_CONSUMER_OFFSET", "LOCK_BATCH_MQ"),
+    *("UNLOCK_BATCH_MQ", "CONSUMER_SEND_MSG_BACK", "GET_CONSUMER_LIST_BY_GROUP", "GET_ROUTEINFO_BY_TOPIC"),
+    *("UNREGISTER_CLIENT", "GET_MAX_OFFSET"),
+)
+CLIENT_STEPS: Final = (
+    *("AcquireQueue", "ReleaseQueue", "PullMessages", "ConsumeStart", "ConsumeFinish", "CommitSend", "RouteRefresh"),
+)
 
 
 def reason(kind: str, cell: str) -> str:
@@ -104,12 +123,29 @@ def reason(kind: str, cell: str) -> str:
     return CANNOT.get(kind, {}).get(cell, "")
 
 
-CANNOT: Final[dict[str, dict[str, str]]] = {"store": {}, "cluster": {}, "group": {}}
+def _pairs(faults: tuple[str, ...], steps: tuple[str, ...], why: str) -> dict[str, str]:
+    return {f"fault {fault} by {step}": why for fault in faults for step in steps}
+
+
+_OLD: Final = "the files of these histories are never old enough to go"
+_NO_FLUSH: Final = "this step flushes nothing, and an event is told only of a flush that went well"
+CANNOT: Final[dict[str, dict[str, str]]] = {
+    "store": {
+        **_pairs(STORE_FAULTS, ("AckPut",), "nobody tells a store alone that it acknowledged"),
+        **_pairs(("FLUSH_FAILS",), STORE_STEPS, _NO_FLUSH),
+        **_pairs(
+            ("DISK_FULL",),
+            ("ScanLog", "TruncateQueue", "TruncateLog", "StopStore"),
+            "planned faults are cancelled before a start, and after a stop nothing is told",
+        ),
+    },
+    "cluster": {
+        "step ExpireFile": _OLD,
+        **_pairs(CRASHES, ("ExpireFile",), _OLD),
+    },
+    "group": {},
+}
 """Kind -> cell -> why nothing fills it."""
-
-
-def _operations() -> tuple[str, ...]:
-    return tuple(kind.__name__ for kind in cluster_history.OPERATIONS)
 
 
 def empty_cells(kind: str, cells: Cells) -> list[str]:

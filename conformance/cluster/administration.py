@@ -58,6 +58,15 @@ CHANGES: Final = (
     RequestCode.CONSUMER_SEND_MSG_BACK,
     RequestCode.CLEAN_EXPIRED_CONSUMEQUEUE,
     RequestCode.DELETE_EXPIRED_COMMITLOG,
+    RequestCode.CLEAN_UNUSED_TOPIC,
+    RequestCode.UPDATE_AND_CREATE_TOPIC_LIST,
+    RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST,
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET,
+    RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+    RequestCode.GET_CONSUMER_RUNNING_INFO,
+    RequestCode.CONSUME_MESSAGE_DIRECTLY,
+    RequestCode.SEND_REPLY_MESSAGE,
+    RequestCode.SEND_REPLY_MESSAGE_V2,
 )
 """They are asked about the other topic and group only."""
 

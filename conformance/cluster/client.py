@@ -39,7 +39,7 @@ from refmq.protocol.headers.offsets import (
     UpdateConsumerOffsetRequest,
 )
 from refmq.protocol.headers.pull import PullMessageRequest, PullMessageResponse, PullSysFlag
-from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse
+from refmq.protocol.headers.send import SendMessageRequest, SendMessageResponse, encode_send_header
 from refmq.protocol.record import (
     BatchedMessage,
     Record,
@@ -73,6 +73,8 @@ RETRIES_MAX: Final = 2
 CLASSES: Final = 4
 """Messages are of four classes, told by their numbers; tag and property `n` follow from the class."""
 REGISTERED_GROUP: Final = "r"
+SQL_GROUP: Final = "q"
+"""The same with a filter in SQL: n > 1."""
 """The group of pulls whose filter is the one that heartbeats registered: tag a."""
 FILTERS: Final[dict[Wanted, tuple[str, str, int]]] = {
     "all": ("TAG", "*", 0b1111),
@@ -81,6 +83,7 @@ FILTERS: Final[dict[Wanted, tuple[str, str, int]]] = {
     "sql n": ("SQL92", "n > 1", 0b1100),
     "sql tag": ("SQL92", "TAGS = 'b' AND n BETWEEN 1 AND 2", 0b0010),
     "registered": ("TAG", "", 0b0101),
+    "registered sql": ("SQL92", "", 0b1100),
 }
 """What a pull asks for -> kind of expression, expression, and the classes that it wants as bits."""
 
@@ -254,7 +257,10 @@ class ScriptedClient:
             properties=join_properties(properties),
             batch=batch,
         )
-        return request(RequestCode.SEND_MESSAGE, encode_header(header), body)
+        if self.common.messages % 3:
+            return request(RequestCode.SEND_MESSAGE, encode_header(header), body)
+        code = RequestCode.SEND_BATCH_MESSAGE if batch else RequestCode.SEND_MESSAGE_V2
+        return request(code, encode_send_header(header), body)
 
     async def send(self, broker: BrokerAddress, queue: MessageQueue, body_bytes: int) -> None:
         body, properties, message = self._message(body_bytes)
@@ -444,7 +450,7 @@ class ScriptedClient:
         self, broker: BrokerAddress, queue: MessageQueue, count: int, suspend_ms: int, wanted: Wanted
     ) -> None:
         """Reads on with a filter, for a group that does nothing else."""
-        group = REGISTERED_GROUP if wanted == "registered" else FILTER_GROUP
+        group = {"registered": REGISTERED_GROUP, "registered sql": SQL_GROUP}.get(wanted, FILTER_GROUP)
         place = self.filtered.setdefault((queue, wanted), Place())
         from_offset = place.next_offset
         operation, actor = self.begin(), f"{group}@{self.name}"
@@ -470,7 +476,8 @@ class ScriptedClient:
         commit: bool = False,
     ) -> RemotingCommand:
         kind, expression, _ = FILTERS[wanted]
-        flags = (0 if wanted == "registered" else PullSysFlag.SUBSCRIPTION) | (PullSysFlag.SUSPEND if suspend_ms else 0)
+        flags = PullSysFlag.SUBSCRIPTION if expression else 0
+        flags |= PullSysFlag.SUSPEND if suspend_ms else 0
         header = PullMessageRequest(
             consumer_group=group,
             topic=queue.topic,
@@ -484,7 +491,8 @@ class ScriptedClient:
             expression_type=kind,
             sub_version=0,
         )
-        return request(RequestCode.PULL_MESSAGE, encode_header(header))
+        code = RequestCode.PULL_MESSAGE if suspend_ms or self.common.operations % 4 else RequestCode.LITE_PULL_MESSAGE
+        return request(code, encode_header(header))
 
     def _pulled(
         self,

@@ -23,7 +23,7 @@ EFFECTS_MAX: Final = 40
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
 
-WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered")
+WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered", "registered sql")
 """What a pull may ask for instead of everything."""
 
 CALM: Final = (*h.OPERATIONS, h.AdvanceClock)
@@ -47,6 +47,8 @@ class Profile:
     """Of eight pulls so many have a filter."""
     pauses_ms: tuple[int, ...] = (1, 5, 20, 100, 1_000, 10_000, 31_000)
     """How long `AdvanceClock` waits."""
+    unflushed: int = 2
+    """Of eight histories so many flush asynchronously."""
     looks: bool = False
     """After something happened to a broker or a client, somebody looks who is there."""
     scenes: tuple[Callable[[Pick], list[h.Step]], ...] = ()
@@ -204,6 +206,23 @@ def late_decision(pick: Pick) -> list[h.Step]:
     return [late, h.AdvanceClock(20), h.PowerLoss(broker), h.RestartBroker(broker), h.AdvanceClock(100), other]
 
 
+def dies_deciding(pick: Pick) -> list[h.Step]:
+    """A broker dies while a transaction ends."""
+    client, broker = pick(0, 2), pick(0, 1)
+    half = h.SendHalf(client, broker, pick(0, 1), "commit", ("commit", "rollback")[pick(0, 1)], after_ms=50)
+    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 8))
+    return [half, h.AdvanceClock(49), crash, h.AdvanceClock(200), h.RestartBroker(broker), h.AdvanceClock(3_000)]
+
+
+def dies_in_a_round(pick: Pick) -> list[h.Step]:
+    """A broker dies while it looks through the halves that nobody has decided."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    halves: list[h.Step] = [h.SendHalf(client, broker, queue, "none", "unknown") for _ in range(2)]
+    wait = h.AdvanceClock((1_000, 2_000, 6_000)[pick(0, 2)])
+    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 6))
+    return [h.Heartbeat(client, broker), *halves, wait, crash, h.AdvanceClock(1_100), h.RestartBroker(broker)]
+
+
 def immune(pick: Pick) -> list[h.Step]:
     """Nobody decides, and the broker has to wait for a while until it may ask."""
     client, broker = pick(0, 2), pick(0, 1)
@@ -220,6 +239,19 @@ def damaged(pick: Pick) -> list[h.Step]:
     else:
         kept, flip = h.SendHalf(client, broker, queue, "none", "commit"), h.FlipBit(broker, "half")
     return [h.Heartbeat(client, broker), kept, h.AdvanceClock(100), flip, kept, h.AdvanceClock(3_000)]
+
+
+def plenty(pick: Pick) -> list[h.Step]:
+    """Somebody wants more messages than a broker gives at once."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    sent: list[h.Step] = [h.SendBatch(client, broker, queue, 20), h.SendBatch(client + 1, broker, queue, 20)]
+    return [*sent, h.AdvanceClock(100), h.Pull(pick(0, 2), broker, queue, (33, ALL)[pick(0, 1)])]
+
+
+def found_soon(pick: Pick) -> list[h.Step]:
+    """Somebody looks for a topic soon after its first message."""
+    sent = h.Send(pick(0, 2), pick(0, 1), pick(0, 1))
+    return [sent, h.AdvanceClock(1_500), h.QueryRoute(pick(0, 2))]
 
 
 def one_goes(pick: Pick) -> list[h.Step]:
@@ -327,7 +359,8 @@ PROFILES: Final = (
             h.LoseAnswer: 1,
             h.SlowNetwork: 1,
         },
-        scenes=(no_room_to_end, late_decision, immune),
+        unflushed=4,
+        scenes=(no_room_to_end, late_decision, late_decision, immune, dies_deciding, dies_in_a_round),
     ),
     Profile(  # members and routes
         {
@@ -348,7 +381,7 @@ PROFILES: Final = (
         delayed=0,
         pauses_ms=(100, 1_000, 3_000, 10_000, 31_000, 140_000),
         looks=True,
-        scenes=(kept_alive,),
+        scenes=(kept_alive, found_soon, found_soon),
     ),
     Profile(  # delays and retries
         {
@@ -390,6 +423,7 @@ PROFILES: Final = (
         delayed=0,
         waiting=1,
         filtered=6,
+        scenes=(plenty,),
     ),
     Profile(  # operators, and programs that are broken
         {
@@ -468,7 +502,7 @@ def revived(steps: Sequence[T]) -> tuple[T | h.RestartBroker, ...]:
     return tuple(found)
 
 
-def setting(pick: Pick) -> h.Setting:
+def setting(pick: Pick, profile: Profile) -> h.Setting:
     return h.Setting(
         seed=pick(0, 1 << 30),
         brokers=pick(1, 2),
@@ -476,7 +510,7 @@ def setting(pick: Pick) -> h.Setting:
         queues=pick(1, 2),
         groups=pick(1, 2),
         force_register=pick(0, 1) == 0,
-        sync_flush=pick(0, 3) < 3,
+        sync_flush=pick(0, 7) < 8 - profile.unflushed,
         log_file_bytes=(64, 16)[pick(0, 1)] * 1024,
         silent_nameserver=pick(0, 5) == 5,
         write_buffer_bytes=(0, 0, 0, 300)[pick(0, 3)],
@@ -490,7 +524,8 @@ def history(seed: int, steps: int) -> h.History:
     def pick(low: int, high: int) -> int:
         return low + int(source.random() * (high - low + 1))
 
-    chosen, profile, calm = setting(pick), profile_of(pick), pick(1, CALM_ONE_IN) == CALM_ONE_IN
+    profile = profile_of(pick)
+    chosen, calm = setting(pick, profile), pick(1, CALM_ONE_IN) == CALM_ONE_IN
     choices = kinds(profile, calm=calm)
     taken: list[h.Step] = []
     while len(taken) < steps:
@@ -507,7 +542,8 @@ def histories(steps_max: int = 25) -> st.SearchStrategy[h.History]:
     @st.composite
     def whole(draw: st.DrawFn) -> h.History:
         pick = picker(draw)
-        chosen, profile, calm = setting(pick), profile_of(pick), pick(1, CALM_ONE_IN) == CALM_ONE_IN
+        profile = profile_of(pick)
+        chosen, calm = setting(pick, profile), pick(1, CALM_ONE_IN) == CALM_ONE_IN
         choices = kinds(profile, calm=calm)
         some = st.builds(lambda p: some_steps(p, profile, choices, calm=calm), st.just(pick))
         drawn = draw(st.lists(some, max_size=steps_max))

@@ -15,7 +15,7 @@ from conformance.plain_data import from_json, to_json
 
 Decision = Literal["commit", "rollback", "unknown", "none"]
 Stored = Literal["delayed", "half"]
-Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag", "registered"]
+Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag", "registered", "registered sql"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import Final
 from conformance.cluster.client import (
     PRODUCER_GROUP,
     REGISTERED_GROUP,
+    SQL_GROUP,
     TIMEOUT_S,
     TOPIC,
     BrokerAddress,
@@ -49,12 +50,15 @@ from refmq.trace.record import Outcome
 TAG_A: Final = SubscriptionData(topic=TOPIC, sub_string="a", tags_set=("a",), code_set=(ord("a"),), sub_version=1)
 """What the group of registered filters wants. The code of a tag of one letter is the letter's."""
 
+SQL_N: Final = SubscriptionData(topic=TOPIC, sub_string="n > 1", expression_type="SQL92", sub_version=1)
+
 FOREVER_MS: Final = 2**62
 
 
 async def heartbeat(client: ScriptedClient, broker: BrokerAddress) -> None:
     """The client is a producer, a member of its group, and one of the group whose filter is registered."""
     wanted = {client.group: SubscriptionData(topic=TOPIC, sub_string="*"), REGISTERED_GROUP: TAG_A}
+    wanted[SQL_GROUP] = SQL_N
     body = HeartbeatData(
         client_id=client.name,
         producer_data_set=(ProducerData(group_name=PRODUCER_GROUP),),
@@ -76,7 +80,7 @@ def _consumer(group: str, subscription: SubscriptionData) -> ConsumerData:
 
 async def leave(client: ScriptedClient, broker: BrokerAddress) -> None:
     """The client says good-bye, group by group."""
-    pairs = ((PRODUCER_GROUP, client.group), ("", REGISTERED_GROUP))
+    pairs = ((PRODUCER_GROUP, client.group), ("", REGISTERED_GROUP), ("", SQL_GROUP))
     headers = [
         UnregisterClientRequest(client_id=client.name, producer_group=producer, consumer_group=consumer)
         for producer, consumer in pairs

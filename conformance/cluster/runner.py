@@ -41,7 +41,7 @@ CHECK_IMMUNITY_MS: Final = 500
 CHECKS_MAX: Final = 5
 SAVED_S: Final = 1.0
 """What a broker may take to save a table that has changed."""
-REGISTER_TIMEOUT_MS: Final = 1_000
+REGISTER_TIMEOUT_MS: Final = 2_000
 """So long a broker waits for a nameserver that is silent: who changes a topic waits with it, less than a timeout."""
 FLUSH_TIMEOUT_MS: Final = 1_000
 """Less than what clients wait for an answer."""
@@ -59,6 +59,7 @@ class Run:
     """What came of a history."""
 
     violations: list[Finding]
+    history: h.History
     lines: list[Line]
     world: World
     requests: Counter[int]
@@ -70,7 +71,8 @@ class Run:
 
     def cells(self) -> Cells:
         """What happened, for the coverage."""
-        return cells_of(self.lines, self.requests)
+        taken = Counter(f"take {type(step).__name__}" for step in self.history.steps)
+        return cells_of(self.lines, self.requests) + taken
 
 
 @dataclass
@@ -445,4 +447,4 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     others = [*one_answer_per_request(story.wire.frames), *tables_saved(story.tables)]
     found = [*judge(lines, promises), *others]
-    return Run(violations + found, lines, world, story.common.requests)
+    return Run(violations + found, history, lines, world, story.common.requests)

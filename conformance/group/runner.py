@@ -46,6 +46,7 @@ class Run:
     """What came of a history."""
 
     violations: list[Finding]
+    history: h.History
     lines: list[Line]
     world: World
     requests: Counter[int]
@@ -57,7 +58,8 @@ class Run:
 
     def cells(self) -> Cells:
         """What happened, for the coverage."""
-        return cells_of(self.lines, self.requests)
+        taken = Counter(f"take {type(step).__name__}" for step in self.history.steps)
+        return cells_of(self.lines, self.requests) + taken
 
 
 @dataclass
@@ -310,4 +312,4 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
             violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
     found = judge_group(lines, Promises(settled=not violations))
-    return Run(violations + found, lines, world, story.common.requests)
+    return Run(violations + found, history, lines, world, story.common.requests)

@@ -17,7 +17,9 @@ import click
 
 from conformance.base import REGRESSIONS
 from conformance.mutants.cluster import SEEDED_CLUSTER
+from conformance.mutants.cluster_edges import SEEDED_EDGES
 from conformance.mutants.cluster_services import SEEDED_SERVICES
+from conformance.mutants.cluster_waiting import SEEDED_WAITING
 from conformance.mutants.equivalent import read, sort_out
 from conformance.mutants.group import SEEDED_GROUP
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
@@ -46,9 +48,11 @@ def store_modules() -> list[str]:
 ON_THE_WAY = {
     "plane": "ack flow hold offset_requests offsets property_rules pull puts send serve topic_rules",
     "net": "broker_node broker_registration connection engine server",
-    "broker": "check_rounds clients control_plane delay handed_over queue_locks registered_filters topics transactions",
-    "broker.handlers": "clients locks progress query send_back transaction",
-    "nameserver": "registration",
+    "broker": "check_rounds clients control_plane delay handed_over queue_locks registered_filters settings "
+    "sound_record topics transactions",
+    "broker.handlers": "admin_tables broker_info clients locks progress query queue_bounds send_back transaction",
+    "nameserver": "registration serve topics",
+    "protocol": "frame header_json record",
 }
 """What the histories of clusters are about: the modules on the way of a message; the store has histories of its own."""
 
@@ -60,7 +64,8 @@ OF_CLIENTS = {
 }
 """What the histories of groups are about."""
 
-SEEDED_OF = {"store": SEEDED, "cluster": (*SEEDED_CLUSTER, *SEEDED_SERVICES), "group": SEEDED_GROUP}
+SEEDED_OF_CLUSTERS = (*SEEDED_CLUSTER, *SEEDED_SERVICES, *SEEDED_WAITING, *SEEDED_EDGES)
+SEEDED_OF = {"store": SEEDED, "cluster": SEEDED_OF_CLUSTERS, "group": SEEDED_GROUP}
 
 
 def modules_of(kind: str) -> list[str]:

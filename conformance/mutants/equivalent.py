@@ -1,7 +1,7 @@
 """Mechanical mutants that are no mistakes, each with the reason why: equivalents.toml, beside this module.
 
     [[equivalent]]
-    module = "scan"                # of refmq.store
+    module = "scan"                # of refmq.store; others with their package, as in "plane.pull"
     rule = "guard"                 # see mechanical.py
     text = "if ..."                # the line as it stands in the source
     nth = [1]                      # which of the mutants with that rule and line, from 0; all of them without it
@@ -35,7 +35,8 @@ class Equivalent:
 
     def fits(self, mutant: Mechanical, position: int) -> bool:
         """`position` counts the mutants with the same rule and line before this one."""
-        same = (mutant.module, mutant.rule, mutant.text) == (f"refmq.store.{self.module}", self.rule, self.text)
+        module = f"refmq.{self.module}" if "." in self.module else f"refmq.store.{self.module}"
+        same = (mutant.module, mutant.rule, mutant.text) == (module, self.rule, self.text)
         return same and (not self.nth or position in self.nth)
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from refmq.model.step import Event
 from refmq.net.nameserver import Nameserver
+from refmq.protocol.codes import RequestCode, ResponseCode
+from refmq.protocol.command import request
+from refmq.protocol.headers.codec import encode_header
+from refmq.protocol.headers.nameserver import GetRouteInfoRequest
 from tests.net.broker_requests import TIMEOUT_S, create_topic_request
 from tests.net.broker_support import FREE_PORT, serving_broker
 from tests.net.support import asking, run
@@ -62,6 +67,30 @@ def test_a_nameserver_that_does_not_answer_makes_the_others_hear_everything() ->
             events.clear()
             await node.registration.register_again()
             assert [event.action for event in events] == ["QueryDataVersion", "RegisterBroker"]
+        await nameserver.close(1)
+
+    run(story())
+
+
+def test_a_topic_of_a_client_is_in_the_route_although_an_operator_made_another_meanwhile() -> None:
+    """Both registrations have the version of the whole table, so both have to hold all of it."""
+
+    async def story() -> None:
+        nameserver = Nameserver()
+        host, port = await nameserver.start("127.0.0.1", 0)
+        async with (
+            serving_broker(replace(FREE_PORT, namesrv_addr=f"{host}:{port}")) as (_, address),
+            asking() as client,
+        ):
+            made = [
+                client.invoke(address, create_topic_request(name, 4), TIMEOUT_S) for name in ("One", "Two", "Three")
+            ]
+            await asyncio.gather(*made)
+            for name in ("One", "Two", "Three"):
+                header = encode_header(GetRouteInfoRequest(topic=name))
+                asked = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, header)
+                answer = await client.invoke(f"{host}:{port}", asked, TIMEOUT_S)
+                assert answer.code == ResponseCode.SUCCESS, name
         await nameserver.close(1)
 
     run(story())

@@ -361,3 +361,20 @@ def test_a_disk_knows_which_locks_its_process_holds() -> None:
     assert [*held, disk.held_locks, disk.open_paths] == [("lock",), (), ()]
     disk.kill()
     assert not disk.is_alive
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_a_bit_that_flips_is_damaged_for_every_reader_and_after_every_loss(flushed: bool) -> None:
+    disk = small_disk()
+    durable_file(disk, "a", 40)
+    file = disk.open("a")
+    file.write(20, b"x")
+    if flushed:
+        asyncio.run(file.flush())
+    before = disk.operations
+    disk.flip_bit("a", 20, 1)
+    assert file.read(19, 3) == b"\0z\0"
+    assert disk.operations == before, "nobody wrote"
+    kept = disk.copy().after_power_loss(mildest).contents()["a"][20:21]
+    lost = disk.copy().after_power_loss(harshest).contents()["a"][20:21]
+    assert (kept, lost) == (b"z", b"z" if flushed else b"\x02")

@@ -271,3 +271,43 @@ def test_a_seed_replays_in_another_process_with_another_hash_seed() -> None:
     entries, _, trace_bytes, _ = outputs.pop().split()
     assert int(entries) > 500
     assert int(trace_bytes) > 64 * 50
+
+
+def test_a_slow_disk_is_slow_for_its_node_only() -> None:
+    world = World(seed=1)
+    took: dict[str, float] = {}
+
+    async def main(node: Node) -> None:
+        file = node.disk.create("a", 10)
+        begin = asyncio.get_running_loop().time()
+        await file.flush()
+        took[node.name] = asyncio.get_running_loop().time() - begin
+
+    slow, usual = world.node("slow", main), world.node("usual", main)
+    world.slow_flushes_s["slow"] = 3.0
+
+    async def story() -> None:
+        slow.start()
+        usual.start()
+        await asyncio.sleep(10)
+
+    world.run(story(), limit_s=20)
+    assert took["slow"] >= 3.0 > took["usual"]
+
+
+def test_who_listens_hears_what_arrives() -> None:
+    world = World(seed=1)
+    server, client = world.node("server", echo), world.node("client", idle)
+    heard: list[tuple[str, str, bytes]] = []
+    world.network.heard = lambda sender, target, data: heard.append((sender.process.label, target.process.label, data))
+
+    async def story() -> None:
+        server.start()
+        client.start()
+        await asyncio.sleep(0.1)
+        await client.call(lambda: ask("server", b"hello"))
+
+    world.run(story(), limit_s=20)
+    there = b"".join(data for sender, _, data in heard if sender == "client")
+    back = b"".join(data for sender, _, data in heard if sender == "server")
+    assert there == back == b"hello"

@@ -88,6 +88,8 @@ def test_a_full_disk_stops_dispatching_and_nothing_is_lost() -> None:
             put(store, message(body=b"%d" % number, keys=f"k{number} all"))
         disk.inject(Fault.DISK_FULL, disk.operations + step * 3)
         dispatched = list(store.dispatch(100))
+        assert store.max_offset("TopicA", 0) == len(dispatched), "nobody reads what has no keys yet"
+        assert len(store.units("TopicA", 0, QueueOffset(0), 100)) == len(dispatched)
         if store.dispatched_to < store.log_max:
             refused += 1
             assert direct.put(store, message(), NOW).status is PutStatus.SERVICE_NOT_AVAILABLE

@@ -405,7 +405,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def report_unseen(self, process: Process) -> None:
         """Reports exceptions of finished tasks that were never retrieved as problems."""
-        for task in process.forget_finished_tasks():
+        for task in process.forget_finished_tasks(at_end=True):
             self._unseen(process, task)
 
     def _unseen(self, process: Process, task: asyncio.Task[Any]) -> None:

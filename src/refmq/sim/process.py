@@ -46,6 +46,7 @@ class Process:
         self.is_runnable = False
         """Whether the loop has it in its list of processes with something to run."""
         self.tasks: list[asyncio.Task[Any]] = []
+        self._suspected: list[asyncio.Task[Any]] = []
         self.signal_handlers: dict[int, tuple[Callable[..., object], tuple[Any, ...]]] = {}
         self.exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None = None
         self.effects = 0
@@ -99,11 +100,16 @@ class Process:
                 warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
                 self.context.run(_unwind, task)
 
-    def forget_finished_tasks(self) -> list[asyncio.Task[Any]]:
-        """Drops the finished tasks and returns those whose exception was never retrieved."""
-        finished = [task for task in self.tasks if task.done()]
-        self.tasks = [task for task in self.tasks if not task.done()]
-        return [task for task in finished if task._log_traceback]
+    def forget_finished_tasks(self, *, at_end: bool = False) -> list[asyncio.Task[Any]]:
+        """Drops the finished tasks and returns those whose exception was never retrieved.
+
+        Before the end, who retrieves it may still have to be called: such a task is kept until the next time.
+        """
+        unseen = [task for task in self.tasks if task.done() and task._log_traceback]
+        fresh = [] if at_end else [task for task in unseen if task not in self._suspected]
+        self._suspected = fresh
+        self.tasks = [*fresh, *(task for task in self.tasks if not task.done())]
+        return [task for task in unseen if task not in fresh]
 
 
 def _unwind(task: asyncio.Task[Any]) -> None:

@@ -354,6 +354,33 @@ def test_nobody_is_asked_about_a_message_that_is_decided() -> None:
         assert any("it was decided before" in sentence for sentence in found) is is_found
 
 
+@pytest.mark.parametrize(("read_to", "is_found"), [(1, False), (0, True)])
+def test_a_round_finds_the_op_messages_that_there_are(read_to: int, is_found: bool) -> None:
+    op: Told = ("DispatchMessage", STEP, {"subject": "RMQ_SYS_TRANS_OP_HALF_TOPIC", "b": 0, "d": 100})
+    steps: list[Told] = [("RoundStart", STEP, {}), ("PullOps", STEP, {"b": read_to})]
+    lines = story(("StartStore", STEP, {}), op, *steps)
+    found = [finding.sentence for finding in ORACLES["NodeCoherent"](lines, Promises())]
+    assert any("it found none" in sentence for sentence in found) is is_found
+
+
+@pytest.mark.parametrize(("op_offset", "is_found"), [(1, False), (0, True), (2, True)])
+def test_the_progress_of_a_round_passes_the_op_messages_that_are_done(op_offset: int, is_found: bool) -> None:
+    written: list[Told] = []
+    for number in (0, 1):
+        subject = {"subject": "RMQ_SYS_TRANS_OP_HALF_TOPIC"}
+        written += [("AppendMessage", STEP, {**subject, "b": number, "d": 100})]
+        written += [("WriteOp", STEP, {**subject, "a": number, "b": number})]
+    round_: list[Told] = [
+        ("RoundStart", STEP, {}),
+        ("PullOps", STEP, {"b": 2}),
+        ("HalfRemoved", STEP, {"a": 0, "b": 0}),
+        ("RoundFinish", STEP, {"a": 1, "b": op_offset}),
+    ]
+    lines = story(("StartStore", STEP, {}), *written, *round_)
+    found = [finding.sentence for finding in ORACLES["NodeCoherent"](lines, Promises())]
+    assert any("are no longer needed" in sentence for sentence in found) is is_found
+
+
 def test_an_op_message_may_come_late() -> None:
     for lines in (
         decided(marked=True),

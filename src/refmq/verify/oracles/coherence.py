@@ -69,6 +69,8 @@ class _Broker:
     check_times: dict[int, int] = field(default_factory=dict)
     ops: dict[int, int] = field(default_factory=dict)
     """Op offset -> half offset that it names."""
+    op_end: int = 0
+    """Where the queue of op messages ends, as far as this life has dispatched them."""
     own_ops: set[int] = field(default_factory=set)
     """Op messages that were appended in this life."""
     decided: set[int] = field(default_factory=set)
@@ -100,6 +102,7 @@ class _Broker:
         self.phase, self.round, self.progress, self.persisted, self.unsaved = "", None, None, None, False
         self.offsets = self.offsets if clean else {}
         self.grown.clear()
+        self.op_end = 0
         self.own_ops.clear()
         self.finished.clear()
         self.old.clear()
@@ -270,6 +273,8 @@ def _dispatched(broker: _Broker, line: Line, promises: Promises) -> Iterator[str
         if promises.flush_sync and line.physical_offset + line.size_bytes > broker.flushed_to:
             yield f"the record at {line.physical_offset} is not flushed"
     broker.waiting.pop(line.physical_offset, None)
+    if line.topic == OP_TOPIC:
+        broker.op_end = max(broker.op_end, line.queue_offset + 1)
     if record is not None and not (_is_same(record, line) and record.size_bytes == line.size_bytes):
         yield f"the record at {line.physical_offset} is another one"
 
@@ -367,6 +372,8 @@ def _round(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
                 op in broker.own_ops and op not in broker.ops for op in range(line.op_offset_from, line.op_offset_to)
             ):
                 yield "one of them was never written"
+            elif line.op_offset_to == line.op_offset_from < broker.op_end:
+                yield f"it found none, and there are op messages up to {broker.op_end}"
             round_.next_op = line.op_offset_to
         case "RoundFinish":
             passed = line.half_offset - round_.half

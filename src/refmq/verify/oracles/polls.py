@@ -160,7 +160,8 @@ def flushed_in_time(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
             oldest.setdefault(line.node, (number, line.at_ns, line.physical_offset + line.size_bytes))
         if line.node in oldest:
             since, at_ns, end = oldest[line.node]
-            if line.at_ns - at_ns > FLUSH_NS_MAX and quiet.last_fault_of(line) < since:
+            is_calm = quiet.last_fault_of(line) < since and not quiet.is_broken(line.node)
+            if line.at_ns - at_ns > FLUSH_NS_MAX and is_calm:
                 yield Finding("FlushedInTime", f"{line.node} has not flushed the record that ends at {end}", number)
                 del oldest[line.node]
             elif line.action == "FlushLog" and line.flushed_to >= end:

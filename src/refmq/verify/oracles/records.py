@@ -32,8 +32,13 @@ NOT_KNOWN_YET: Final[dict[str, dict[str, int]]] = {
 }
 """What an `invoke` holds where only the answer knows."""
 
-NEVER_KNOWN: Final = ("Send", "SendBatch", "SendHalf", "Pull", "PullFiltered", "QueryBounds")
-"""Operations that hold the same when there was no answer, or a refusal."""
+NEVER_KNOWN: Final[dict[str, dict[str, int]]] = {
+    **{name: NOT_KNOWN_YET[name] for name in ("Send", "SendBatch", "QueryBounds", "Configure", "Ask")},
+    "SendHalf": {"a": -1, "b": -1},
+    "Pull": {"b": -1, "c": -1},
+    "PullFiltered": {"b": -1},
+}
+"""What operations hold when there was no answer, or a refusal."""
 
 REPEATED: Final[dict[str, str]] = {
     "Send": "c",
@@ -102,11 +107,14 @@ def _mistakes(line: Line) -> Iterator[str]:
     for position, letter in enumerate("abcd"):
         if (position >= len(names) or not names[position]) and getattr(line, letter):
             yield f"{letter} is {getattr(line, letter)}, and there is nothing to say there"
-    without = line.outcome in (Outcome.FAIL, Outcome.UNKNOWN) and line.action in NEVER_KNOWN
-    if line.outcome == Outcome.INVOKE or without:
-        for letter, value in NOT_KNOWN_YET.get(line.action, {}).items():
-            if getattr(line, letter) != value:
-                yield f"{letter} is {getattr(line, letter)} without an answer"
+    expected: dict[str, int] = {}
+    if line.outcome == Outcome.INVOKE:
+        expected = NOT_KNOWN_YET.get(line.action, {})
+    elif line.outcome in (Outcome.FAIL, Outcome.UNKNOWN):
+        expected = NEVER_KNOWN.get(line.action, {})
+    for letter, value in expected.items():
+        if getattr(line, letter) != value:
+            yield f"{letter} is {getattr(line, letter)} without an answer"
     if line.outcome == Outcome.OK:
         if line.action in ("CommitOffset", "QueryOffset") and line.status:
             yield f"a success with status {line.status}"
