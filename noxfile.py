@@ -230,7 +230,7 @@ def spec(session: nox.Session) -> None:
 
 @nox.session
 def spark(session: nox.Session) -> None:
-    """`refmq verify` on Spark itself: one session for all that can share it, and executors in processes of their own."""
+    """`refmq verify` on Spark itself: one session for all that can share it, and executors of their own."""
     prepare_refmq(session, "test", "spark")
     environment = java_environment(session)
     tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/verify/spark", *session.posargs)

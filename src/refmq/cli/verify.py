@@ -67,6 +67,8 @@ def command(
     settled: bool,
     exact: bool,
     places_only: bool,
+    follows: bool,
+    seconds: float | None,
     replicas: bool,
     json_file: Path | None,
     html_file: Path | None,
@@ -79,6 +81,9 @@ def command(
     Exit code 3 when a promise was broken.
     """
     choice = EngineChoice.SPARK if master is not None else EngineChoice(engine)
+    if follows:
+        follow(places, master or LOCAL_MASTER, seconds)
+        return
     stores = _verify_stores.stores_of(places)
     if stores:
         judge_stores(stores, choice, master or LOCAL_MASTER, replicas, json_file)
@@ -100,6 +105,26 @@ def command(
                 recordings, promises, master or LOCAL_MASTER, told.tell, exact, places_only, html_file is not None
             )
     report(judgement, picture, json_file, html_file)
+
+
+def follow(places: tuple[Path, ...], master: str, seconds: float | None) -> None:
+    """Says a line for each range of places whose sides differ, and `CheckFound` in the end if there was one."""
+    if len(places) != 1 or not places[0].is_dir():
+        raise UsageError("--follow watches one folder.")
+    from refmq.verify.spark.environment import require_spark
+
+    require_spark()
+    from refmq.verify.spark.follow import follow as follow_by
+    from refmq.verify.spark.session import spark_session
+    from refmq.verify.spark.watch import Watch
+
+    watch = Watch()
+    with spark_session(master) as session:
+        click.echo(f"watching {places[0]}; Ctrl-C ends it", err=True)
+        alarms = follow_by(session, places[0].absolute(), click.echo, seconds=seconds, watch=watch)
+    click.echo(f"{watch.events} events of places were seen, {alarms} alarms")
+    if alarms:
+        raise CheckFound(f"{alarms} ranges of places differ; `refmq verify {places[0]}` shows what it is")
 
 
 def judge_stores(stores: list[Path], choice: EngineChoice, master: str, replicas: bool, json_file: Path | None) -> None:

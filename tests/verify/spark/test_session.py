@@ -18,7 +18,9 @@ from refmq.verify.recordings import find_recordings
 from refmq.verify.spark import environment
 from refmq.verify.spark.export import ExportWork
 from refmq.verify.spark.judge import Wishes, judge_by, picture_by
-from refmq.verify.synth.streams import SyntheticReader, SyntheticWriter, synthetic
+from refmq.verify.synth.cluster import Cluster
+from refmq.verify.synth.plants import Plant
+from refmq.verify.synth.streams import Synthetic, SyntheticReader, SyntheticWriter, synthetic
 from tests.verify.spark.duck import DuckEngine
 from tests.verify.spark.engines import sentences, statuses
 
@@ -114,3 +116,19 @@ def test_executors_in_processes_of_their_own_judge_the_same(traces: Path) -> Non
     with spark_session("local-cluster[2,1,1024]") as session:
         theirs = judge_by(SparkEngine(session), recordings, WISHES)
     assert statuses(theirs) == statuses(judge_by(DuckEngine(), recordings, WISHES))
+
+
+@pytest.mark.slow
+def test_a_growing_trace_is_watched(engine: object, tmp_path: Path) -> None:
+    from refmq.verify.spark.follow import follow
+    from refmq.verify.spark.session import SparkEngine
+    from refmq.verify.spark.watch import Watch
+
+    assert isinstance(engine, SparkEngine)
+    whole = Synthetic(Cluster(1, 3, 2), 20, (Plant("hole in a queue", 0, 4),))
+    SyntheticWriter(tmp_path).write(whole)
+    said: list[str] = []
+    watch = Watch(patience_s=1.0)
+    # It ends early when something was said; on a busy machine a batch takes its time.
+    alarms = follow(engine.session, tmp_path, said.append, seconds=60.0, watch=watch, until=lambda: bool(said))
+    assert alarms == len(said) >= 1 and "what was dispatched" in said[0] and "at broker-0" in said[0]
