@@ -54,6 +54,8 @@ class EngineChoice(StrEnum):
 @click.option("--settled", is_flag=True, help="The traces end with a quiet time in which everything came to rest.")
 @click.option("--exact", is_flag=True, help="With Spark: ask the oracles about every event, whatever digests show.")
 @click.option("--places-only", is_flag=True, help="With Spark: judge only what digests of places show.")
+@click.option("--follow", "follows", is_flag=True, help="With Spark: watch one growing folder until Ctrl-C.")
+@click.option("--seconds", type=click.FloatRange(0), help="With --follow: stop after so long.")
 @click.option(
     "--replicas", is_flag=True, help="The stores are of one master and its slaves: compare their logs as well."
 )
