@@ -64,8 +64,8 @@ def test_a_served_trace_is_clean(engine: str, tmp_path: Path) -> None:
         assert statuses["QueueMatchesLog"] is Status.KEPT
         assert statuses["SidesAgree"] is Status.NOT_JUDGED, "no client recorded anything"
         found = [shown.sentence for verdict in (*judgement.broken, *judgement.doubtful) for shown in verdict.shown]
-        # With a real clock a record may be stored in one millisecond and its event recorded in the next, so NodeCoherent
-        # does not always know the time in a checkpoint.
+        # With a real clock a record may be stored in one millisecond and its event recorded in the next, so
+        # NodeCoherent does not always know the time in a checkpoint.
         assert [
             sentence for sentence in found if not re.match("WriteCheckpoint .* nothing was stored at", sentence)
         ] == []

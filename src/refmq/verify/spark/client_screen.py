@@ -236,7 +236,7 @@ class _Operations:
     def __init__(self, rows: Chunk) -> None:
         key = pair_key(pair_key(rows.actor, rows.column("operation")), rows.action.astype(np.uint64))
         order = np.argsort(key, kind="stable")
-        self.rows = Chunk(rows.node, rows.rows[order], rows.names, rows.order_ns[order])
+        self.rows = rows.only(order)
         sorted_key = key[order]
         fresh = np.append(True, sorted_key[1:] != sorted_key[:-1])
         self.first = np.flatnonzero(fresh)

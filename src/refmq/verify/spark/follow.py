@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
 from refmq.verify.spark import facts
-from refmq.verify.spark.columns import text_hash
+from refmq.verify.spark.columns import queue_key, text_hash
 from refmq.verify.spark.facts import as_signed, cell_columns
+from refmq.verify.spark.scan import places_in
 from refmq.verify.spark.session import SparkFailed, first_line
 from refmq.verify.spark.tail import Slice, Tail, cells_of, read_slice
 from refmq.verify.spark.watch import MASK, Watch
@@ -77,13 +79,10 @@ def names_of(part: Slice) -> dict[int, str]:
     """The queues that new blocks speak of."""
     found: dict[int, str] = {}
     for chunk in read_slice(part):
-        for number, queue_id, key in {
-            (int(row["subject"]), int(row["queue_id"]), int(key))
-            for row, key in zip(chunk.rows[["subject", "queue_id"]], chunk.queue, strict=True)
-            if row["queue_id"] >= 0
-        }:
-            topic, broker = chunk.names.place_of(chunk.names.texts[number])
-            found[key] = f"{topic}/{queue_id} at {broker}"
+        for subject, queue_id in places_in(chunk):
+            topic, broker = chunk.names.place_of(chunk.names.texts[subject])
+            number = chunk.names.topic[subject : subject + 1]
+            found[int(queue_key(number, np.array([queue_id], np.int32))[0])] = f"{topic}/{queue_id} at {broker}"
     return found
 
 

@@ -15,7 +15,7 @@ from refmq.verify.spark.broker_screen import START, TABLES, BrokerScreen
 from refmq.verify.spark.checks import AFTER_BROKER, CHECKS, Part
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
 from refmq.verify.spark.client_screen import ClientScreen
-from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, text_hash
+from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, queue_key, text_hash
 from refmq.verify.spark.digest import Cells, added, digest_cells, keys_of
 from refmq.verify.spark.facts import Columns, Facts, as_signed, cell_columns
 from refmq.verify.spark.record_screen import RecordScreen
@@ -30,6 +30,7 @@ SUBSETS: Final = {
     f"NodeCoherent{REST}": NODE_REST,
     f"SidesAgree{REST}": SIDES_REST,
 }
+COUNTED_MAX: Final = 1 << 20
 CELLS_WAITING_MAX: Final = 1 << 14
 """Cells that are kept to be added before they are handed over."""
 
@@ -115,31 +116,25 @@ class Scan:
         for number in np.flatnonzero(counts).tolist():
             self._counts[divmod(number, len(Outcome))] += int(counts[number])
         at_ns = chunk.rows["at_ns"]
-        self._times = (
-            [min(*self._times[:1], int(at_ns.min())), max(*self._times[1:], int(at_ns.max()))]
-            if (self._times)
-            else [int(at_ns.min()), int(at_ns.max())]
-        )
+        times = [*self._times, int(at_ns.min()), int(at_ns.max())]
+        self._times = [min(times), max(times)]
         self._name(chunk)
 
     def _name(self, chunk: Chunk) -> None:
         """The names of queues and groups that were not met before."""
-        _, first = np.unique(chunk.queue, return_index=True)
-        for at in first.tolist():
-            queue = int(chunk.queue[at])
-            if queue in self._queues:
-                continue
-            self._queues.add(queue)
-            topic, broker = chunk.names.place_of(chunk.names.texts[chunk.rows["subject"][at]])
-            place = f"{topic}/{chunk.rows['queue_id'][at]} at {broker}"
-            self.facts.add("queue", node=broker, k1=as_signed(queue), k2=as_signed(text_hash(broker)), text=place)
-        _, first = np.unique(chunk.rows["actor"], return_index=True)
-        for at in first.tolist():
-            group = int(chunk.names.group[chunk.rows["actor"][at]])
+        for subject, queue_id in places_in(chunk):
+            topic, broker = chunk.names.place_of(chunk.names.texts[subject])
+            number = chunk.names.topic[subject : subject + 1]
+            queue = int(queue_key(number, np.array([queue_id], np.int32))[0])
+            if queue not in self._queues:
+                self._queues.add(queue)
+                place = f"{topic}/{queue_id} at {broker}"
+                self.facts.add("queue", node=broker, k1=as_signed(queue), k2=as_signed(text_hash(broker)), text=place)
+        for actor in np.flatnonzero(np.bincount(chunk.rows["actor"])).tolist():
+            group = int(chunk.names.group[actor])
             if group not in self._groups:
                 self._groups.add(group)
-                name = chunk.names.texts[chunk.rows["actor"][at]].partition("@")[0]
-                self.facts.add("group", k1=as_signed(group), text=name)
+                self.facts.add("group", k1=as_signed(group), text=chunk.names.texts[actor].partition("@")[0])
 
     def _tell_counts(self) -> None:
         first, last = self._times or [0, 0]
@@ -245,6 +240,17 @@ class Scan:
         exponents, counts = np.unique(np.log2(took_ns).astype(np.int64), return_counts=True)
         for exponent, count in zip(exponents.tolist(), counts.tolist(), strict=True):
             self._latencies[name, exponent] += count
+
+
+def places_in(chunk: Chunk) -> list[tuple[int, int]]:
+    """The subjects of a chunk by their strings, each with the queue ids that it has."""
+    subjects, queue_ids = chunk.rows["subject"].astype(np.int64), chunk.rows["queue_id"].astype(np.int64)
+    least, width = int(queue_ids.min()), int(queue_ids.max() - queue_ids.min()) + 1
+    both = subjects * width + (queue_ids - least)
+    # Counting is ten times as fast as sorting, and needs a place for each number that there might be.
+    few = (int(subjects.max()) + 1) * width <= COUNTED_MAX
+    found = np.flatnonzero(np.bincount(both)) if few else np.unique(both)
+    return [(number // width, number % width + least) for number in found.tolist()]
 
 
 def _triggered() -> U64:
