@@ -159,6 +159,7 @@ def sanitize(session: nox.Session) -> None:
     session.run("ctest", "--test-dir", str(threads), "--output-on-failure", "--label-regex", "threads")
 
     suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "tests/net/test_posix_disk.py"]
+    suites += ["tests/verify/spark/test_digest.py", "tests/verify/spark/test_stores.py"]
     suites += ["conformance/store/test_differential.py"]
     fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
     # Python keeps memory until it exits, which is not a leak of ours; ctest above looks for ours.
