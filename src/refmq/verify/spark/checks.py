@@ -83,7 +83,7 @@ def absent(part: Part, trigger: Trigger, reads: Collection[str], **more: Collect
     return Check(part, reads, f"absent: nothing to find without {names}", trigger, False, **more)  # type: ignore[arg-type]  # only collections are given
 
 
-CHECKS: Final[Mapping[str, Check]] = {
+_ROWS: Final[Mapping[str, Check]] = {
     "AckedSurvives": Check(
         Part.QUEUE,
         (*SENDS, "Pull"),
@@ -296,6 +296,15 @@ CHECKS: Final[Mapping[str, Check]] = {
         events("Listen"),
         shared=("AppendMessage",),
     ),
+    "NeverAskedEarly": absent(Part.MESSAGE, events("HalfRenewAndCheck"), ("SendHalf", "HalfRenewAndCheck")),
+    "PullWithinLimits": Check(
+        Part.GROUP,
+        PULLS,
+        "client screen: pulls are answered with what they asked for, and little of it",
+        events("PullFiltered", outcome=OK),
+        screened=True,
+    ),
+    "SettingsFollow": absent(Part.NODE, events("Configure"), ("Configure", "StartStore")),
     "ConsumedWhenCalm": Check(
         Part.WHOLE,
         (),
@@ -305,10 +314,13 @@ CHECKS: Final[Mapping[str, Check]] = {
 }
 """Promise -> how it is checked."""
 
+EVERYTHING_READ: Final = Check(Part.WHOLE, (), "nothing proves it: its oracle looks at everything", screened=True)
+"""Of a promise that is new here: right and slow. A test fails where one is."""
+
+CHECKS: Final[Mapping[str, Check]] = {name: _ROWS.get(name, EVERYTHING_READ) for name in ORACLES}
+
 NOT_CHECKED: Final[Mapping[str, str]] = {}
 """Promises of the oracles that Spark cannot check, and why."""
-
-assert {*CHECKS, *NOT_CHECKED} == set(ORACLES), set(ORACLES) ^ {*CHECKS, *NOT_CHECKED}
 
 AFTER_BROKER: Final = (
     "NodeCoherent",

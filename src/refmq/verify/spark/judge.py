@@ -19,7 +19,7 @@ from refmq.verify.oracles import ORACLES, Promises
 from refmq.verify.picture import LOANS_MAX, QUEUES_MAX, SERIES, Lag, Loan, Picture
 from refmq.verify.recordings import Gap, Recordings, Stream
 from refmq.verify.spark import plans
-from refmq.verify.spark.checks import CHECKS, Part
+from refmq.verify.spark.checks import CHECKS, EVERYTHING_READ, Part
 from refmq.verify.spark.columns import U64, text_hash
 from refmq.verify.spark.digest import Role
 from refmq.verify.spark.examine import Job, together
@@ -132,6 +132,9 @@ def judge_by(engine: Engine, recordings: Recordings, wishes: Wishes, progress: P
         if not why_not_judged(invariant, census, promises)
     ]
     accused = small.suspects if not wishes.exact else everything(judged)
+    for invariant in judged:
+        if CHECKS[invariant] is EVERYTHING_READ:
+            accused.add(invariant, [EVERYTHING], "nothing proves it")
     if not wishes.exact:
         comparing = _Comparing(engine, recordings.streams, accused, scope_of(census), small.brokers, wishes, progress)
         comparing.look()

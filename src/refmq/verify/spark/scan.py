@@ -192,6 +192,8 @@ class Scan:
         if records.reason:
             self.suspects.add("WellFormed", stream_key(self.node), records.reason)
         for suspect in self.suspects.all():
+            if suspect.invariant.removesuffix(REST) not in CHECKS:
+                continue  # nobody judges it
             key = as_signed(suspect.key)
             self.facts.add("suspect", node=self.node, name=suspect.invariant, k1=key, text=suspect.reason)
         for queue, (when, end) in client.ends.items():
