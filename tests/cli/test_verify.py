@@ -86,6 +86,13 @@ def test_what_spark_lacks_is_said_in_a_line(
     assert "Java runtime of version 17" in capsys.readouterr().err
 
 
+def test_settings_of_spark_are_names_and_values(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.settings_of(["spark.driver.memory=4g", "a=b=c"]) == {"spark.driver.memory": "4g", "a": "b=c"}
+    assert main(["verify", str(good), "--conf", "nothing"]) == 2
+    assert "NAME=VALUE" in capsys.readouterr().err
+    assert main(["verify", str(good), str(good), "--follow"]) == 2
+
+
 def test_ways_of_spark_are_not_for_the_oracles(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", str(good), "--engine", "local", "--exact"]) == 2
     assert "--exact" in capsys.readouterr().err
