@@ -56,6 +56,8 @@ class Scan:
 
     node: str
     options: ScanOptions
+    number: int = 0
+    """Of the stream."""
     facts: Facts = field(default_factory=Facts)
     suspects: Suspects = field(default_factory=Suspects)
     _counts: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -129,7 +131,8 @@ class Scan:
             if queue not in self._queues:
                 self._queues.add(queue)
                 place = f"{topic}/{queue_id} at {broker}"
-                self.facts.add("queue", node=broker, k1=as_signed(queue), k2=as_signed(text_hash(broker)), text=place)
+                keys = {"k1": as_signed(queue), "k2": as_signed(text_hash(broker)), "k3": self.number}
+                self.facts.add("queue", node=broker, text=place, **keys)
         for actor in np.flatnonzero(np.bincount(chunk.rows["actor"])).tolist():
             group = int(chunk.names.group[actor])
             if group not in self._groups:

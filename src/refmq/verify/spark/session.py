@@ -1,8 +1,9 @@
 """Spark as the engine of the judge: the session, what executors need, and the progress of jobs.
 
 On this machine executors have the same Python and find refmq where we do. Those of a cluster get it from us: the
-sources of `refmq` and `refmq_fast` as one zip file. They need Python, numpy and pyarrow, and see the traces under the
-same paths. (The C extension is used where it is installed; without it the numpy kernel gives the same digests.)
+sources of `refmq` and `refmq_fast` as one zip file, and our C extension beside it. They need Python, numpy and pyarrow,
+and see the traces under the same paths. (An extension that does not fit their machine or their Python is not loaded;
+the numpy kernels give the same digests.)
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from refmq.verify.spark.environment import require_spark
 from refmq.verify.spark.examine import Job, found_from_text
 from refmq.verify.spark.export import ExportWork
 from refmq.verify.spark.judge import Row
+from refmq.verify.spark.native import shared_object
 from refmq.verify.spark.scan import ScanOptions
 from refmq.verify.spark.tasks import ExamineWork, Reader, RowsWork, ScanWork, packed, read_files
 from refmq.verify.verdicts import Found
@@ -83,6 +85,9 @@ def spark_session(master: str = LOCAL, settings: dict[str, str] | None = None) -
         try:
             if not is_here(master):
                 session.sparkContext.addPyFile(str(zipped_sources(Path(folder))))
+                extension = shared_object()
+                if extension is not None:
+                    session.sparkContext.addFile(str(extension))
             yield session
         finally:
             session.stop()
