@@ -9,9 +9,10 @@ from typing import Final
 
 import numpy as np
 
+from refmq.model.vocabulary import CLIENT_FIELDS
 from refmq.trace.record import Outcome
 from refmq.verify.recordings import Gap
-from refmq.verify.spark.broker_screen import START, TABLES, BrokerScreen
+from refmq.verify.spark.broker_screen import START, TABLES, TRANSACTIONS, BrokerScreen
 from refmq.verify.spark.checks import AFTER_BROKER, CHECKS, Part
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
 from refmq.verify.spark.client_screen import ClientScreen
@@ -23,12 +24,30 @@ from refmq.verify.spark.suspects import Suspects, part_keys, stream_key
 
 REST: Final = ":rest"
 """Ends the name of a promise whose oracle looks only at events that no screen has judged."""
-TOPICS_OF_BROKERS: Final = ("RMQ_SYS_TRANS_",)
-NODE_REST: Final = (*START, *TABLES)
-SIDES_REST: Final = ("StartStore", "LockQueue", "UnlockQueue", "Heartbeat", "Leave")
-SUBSETS: Final = {
-    f"NodeCoherent{REST}": NODE_REST,
-    f"SidesAgree{REST}": SIDES_REST,
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What an oracle is shown of events that no screen has judged."""
+
+    reads: tuple[str, ...]
+    """Actions; client requests that are screened are never among them."""
+    own_topics: bool = False
+    """Also the steps of the log in the topics of transactions. What is found about those was screened."""
+    messages_of: tuple[str, ...] = ()
+    """Also whatever is about a message of one of these actions."""
+
+
+RARE: Final = tuple(sorted(set(CLIENT_FIELDS) - set(CLIENT_BULK)))
+"""Requests that no screen judges."""
+SIDES_OF: Final = ("SendHalf", "SendBatch", "SendDelayed", "SendBack", "EndTransaction", "CheckReply")
+SIDES_REST: Final = ("StartStore", "LockQueue", "UnlockQueue", "Heartbeat", "Leave", *SIDES_OF)
+RESTS: Final = {
+    f"WellFormed{REST}": Rest(RARE),
+    f"NodeCoherent{REST}": Rest((*START, *TABLES, *TRANSACTIONS), own_topics=True),
+    f"SidesAgree{REST}": Rest(SIDES_REST, messages_of=SIDES_OF),
+    f"AnsweredWhenCalm{REST}": Rest((*RARE, "FlushLog", "StartStore", "FinishRecovery", "StopStore")),
+    f"DurableAck{REST}": Rest(("FlushLog", "FinishRecovery", "SendHalf")),
 }
 COUNTED_MAX: Final = 1 << 20
 CELLS_WAITING_MAX: Final = 1 << 14
@@ -167,13 +186,19 @@ class Scan:
         rest = chunk.only(is_client & ~np.isin(chunk.action, [ACTION_CODE[name] for name in CLIENT_BULK]))
         if len(rest):
             self.suspects.add(f"WellFormed{REST}", stream_key(self.node), "requests of other kinds")
-        tables = chunk.only(chunk.of([name for name in TABLES if name != "CommitOffset"], Outcome.STEP))
-        if len(tables):
-            self.suspects.add_all((f"NodeCoherent{REST}",), part_keys(tables, Part.NODE), "steps beside the log")
+        names = ([name for name in TABLES if name != "CommitOffset"], TRANSACTIONS)
+        steps = chunk.only(chunk.of([*names[0], *names[1]], Outcome.STEP))
+        if len(steps):
+            self.suspects.add_all((f"NodeCoherent{REST}",), part_keys(steps, Part.NODE), "steps beside the log")
         asks = chunk.only(chunk.of(SIDES_REST[1:]))
         if len(asks):
             self.suspects.add_all((f"SidesAgree{REST}",), part_keys(asks, Part.NODE), "requests of other kinds")
-        hidden = chunk.names.numbers_with(TOPICS_OF_BROKERS)
+        if len(rest):
+            self.suspects.add_all((f"AnsweredWhenCalm{REST}",), part_keys(rest, Part.NODE), "requests of other kinds")
+        halves = chunk.only(chunk.of(("SendHalf",), Outcome.OK))
+        if len(halves):
+            self.suspects.add_all((f"DurableAck{REST}",), part_keys(halves, Part.NODE), "half messages")
+        hidden = chunk.names.numbers_with(("RMQ_SYS_TRANS_",))
         shown = chunk.only((chunk.outcome == Outcome.CONSUMED) & np.isin(chunk.rows["subject"], hidden))
         if len(shown):
             self.suspects.add_all(("NoHalfVisible",), part_keys(shown, Part.MESSAGE), "a topic of brokers is consumed")
@@ -272,4 +297,4 @@ TRIGGERING: Final = tuple(invariant for invariant, check in CHECKS.items() if ch
 TRIGGERED: Final = _triggered()
 
 assert len(TRIGGERING) <= 64, "a bit for each"
-assert {name.removesuffix(REST) for name in SUBSETS} <= set(CHECKS)
+assert {name.removesuffix(REST) for name in RESTS} <= set(CHECKS)
