@@ -161,8 +161,10 @@ class Chunk:
 
     def of(self, actions: Sequence[str], *outcomes: int) -> Mask:
         """Which events are of these actions, and have one of these outcomes if any are given."""
-        chosen = np.isin(self.action, codes(actions))
-        return chosen & np.isin(self.outcome, outcomes) if outcomes else chosen
+        table = np.zeros(256, np.bool_)
+        table[codes(actions)] = True
+        chosen = table[self.action]
+        return np.asarray(chosen & np.isin(self.outcome, outcomes) if outcomes else chosen, np.bool_)
 
     def only(self, chosen: Mask | NDArray[np.intp]) -> Chunk:
         """Some of the events, by a mask or by their places."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from refmq.trace.record import Outcome
 from refmq.verify.local import counted, shown_with
@@ -23,7 +22,7 @@ from refmq.verify.oracles.calm import ENDS, LASTING
 from refmq.verify.recordings import Stream
 from refmq.verify.spark.broker_screen import BULK, OWN_TOPICS
 from refmq.verify.spark.checks import CHECKS, Check, Part
-from refmq.verify.spark.columns import ACTIONS, U64, Chunk, Mask, StreamReader, codes
+from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, Mask, StreamReader
 from refmq.verify.spark.scan import REST, RESTS
 from refmq.verify.spark.suspects import EVERYTHING, message_keys, part_keys
 from refmq.verify.verdicts import Found, Shown
@@ -31,8 +30,17 @@ from refmq.verify.verdicts import Found, Shown
 KEPT_LINES_MAX: Final = 300_000
 """Lines of one job that are kept, some 100 MB; with more the streams are read again, as often as is needed."""
 
-FAULTS: Final = codes(sorted(({*LASTING, *ENDS, "Disconnect"} - {"StopStore"}) & set(ACTIONS)))
+
+def table_of(actions: Collection[str]) -> Mask:
+    """Whether an action is one of these, by its code."""
+    table = np.zeros(256, np.bool_)
+    table[[ACTION_CODE[action] for action in actions]] = True
+    return table
+
+
+FAULT: Final = table_of(({*LASTING, *ENDS, "Disconnect"} - {"StopStore"}) & set(ACTIONS))
 """What every oracle is told of, whoever recorded it."""
+LOG: Final = table_of(BULK)
 
 Chunks = Callable[[Stream], Iterator[Chunk]]
 """Reads a stream."""
@@ -137,32 +145,32 @@ class Selection:
         self._keys = None if EVERYTHING in job.keys else np.array(sorted(job.keys), np.uint64)
         self.rest = RESTS.get(job.invariant)
         reads = self.rest.reads if self.rest is not None else job.check.reads
-        self._reads = codes(tuple(reads)) if reads else None
+        self._reads = table_of(reads) if reads else np.ones(256, np.bool_)
         self._messages: U64 | None = None
         """Of `Rest.messages_of`, once somebody has looked for them."""
-        self._shared = codes(tuple(job.check.shared))
+        self._shared = table_of(job.check.shared)
 
     def of(self, chunk: Chunk) -> Chunk:
-        keys = part_keys(chunk, self.job.check.part)
-        chosen = in_bucket(keys, self.job)
+        """What actions say is asked first: few events are left to be asked for their keys."""
+        read = np.flatnonzero(self._is_read(chunk))
+        part = chunk.only(read)
+        keys = part_keys(part, self.job.check.part)
+        ours = in_bucket(keys, self.job)
         if self._keys is not None:
-            chosen &= np.isin(keys, self._keys)
-        if self._reads is not None:
-            chosen &= self._is_read(chunk, self._reads)
-        if len(self._shared):
-            chosen |= np.isin(chunk.action, self._shared)
+            ours &= np.isin(keys, self._keys)
+        chosen = self._shared[chunk.action] | chunk.is_world
         if self.job.check.part is not Part.STREAM:  # there the numbers of events count, and these have others
-            chosen |= np.isin(chunk.action, FAULTS) & (chunk.outcome == Outcome.STEP)
-        return chunk.only(chosen | chunk.is_world)
+            chosen |= FAULT[chunk.action] & (chunk.outcome == Outcome.STEP)
+        chosen[read[ours]] = True
+        return chunk.only(chosen)
 
-    def _is_read(self, chunk: Chunk, reads: NDArray[np.uint8]) -> Mask:
-        chosen = np.isin(chunk.action, reads)
-        rest = self.rest
+    def _is_read(self, chunk: Chunk) -> Mask:
+        chosen, rest = self._reads[chunk.action], self.rest
         if self.job.invariant == f"WellFormed{REST}":
             chosen &= chunk.outcome != Outcome.STEP
         if rest is not None and rest.own_topics:
             own = np.isin(chunk.rows["subject"], chunk.names.numbers_with(OWN_TOPICS))
-            chosen |= own & np.isin(chunk.action, codes(BULK))
+            chosen |= own & LOG[chunk.action]
         if self._messages is not None:
             chosen |= np.isin(message_keys(chunk), self._messages)
         return np.asarray(chosen, np.bool_)
