@@ -53,6 +53,8 @@ class Role(IntEnum):
     COMMIT_STORED = 9
     COMMIT_ASKED = 10
     COMMIT_TOLD = 11
+    INTENDED = 12
+    """A message was sent that is not told where it is: half messages, delayed ones. It has no place."""
 
 
 HAS_STATUS: Final = 0x40
@@ -66,6 +68,8 @@ ROLES: Final = {
     ("AckPut", Outcome.STEP): Role.ACKED | HAS_STATUS,
     ("Send", Outcome.OK): Role.SENT | HAS_STATUS,
     ("SendBatch", Outcome.OK): Role.SENT | HAS_STATUS,
+    ("SendHalf", Outcome.INVOKE): Role.INTENDED,
+    ("SendDelayed", Outcome.INVOKE): Role.INTENDED,
     ("Pull", Outcome.CONSUMED): Role.CONSUMED | HAS_GROUP,
     ("PullFiltered", Outcome.CONSUMED): Role.CONSUMED | HAS_GROUP,
     ("CommitOffset", Outcome.STEP): Role.COMMIT_STORED | HAS_GROUP,
