@@ -5,6 +5,9 @@ One session serves all tests that can share it: a JVM needs seconds to start.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,15 +110,18 @@ def test_executors_get_the_sources(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_executors_in_processes_of_their_own_judge_the_same(traces: Path) -> None:
+def test_executors_in_processes_of_their_own_judge_the_same(traces: Path, tmp_path: Path) -> None:
     if environment.why_missing():
         pytest.skip(environment.why_missing())
-    from refmq.verify.spark.session import SparkEngine, spark_session
-
-    recordings = find_recordings([traces])
-    with spark_session("local-cluster[2,1,1024]") as session:
-        theirs = judge_by(SparkEngine(session), recordings, WISHES)
-    assert statuses(theirs) == statuses(judge_by(DuckEngine(), recordings, WISHES))
+    report = tmp_path / "report.json"
+    options = ["--master", "local-cluster[2,1,1024]", "--flush", "sync", "--settled", "--json", str(report)]
+    command = [sys.executable, "-m", "refmq", "verify", str(traces), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 3, done.stderr
+    data = json.loads(report.read_text())
+    assert "local-cluster[2,1,1024]" in data["engine"]
+    theirs = {verdict["promise"]: verdict["status"] for verdict in data["verdicts"]}
+    assert theirs == statuses(judge_by(DuckEngine(), find_recordings([traces]), WISHES))
 
 
 @pytest.mark.slow

@@ -48,7 +48,9 @@ CONFIGURATION: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ansi.enabled": "false",  # sums of digests wrap around
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.adaptive.enabled": "true",
+    # The tables are small: compiling a plan costs more than running it as it is.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
@@ -67,8 +69,10 @@ def spark_session(master: str = LOCAL, settings: dict[str, str] | None = None) -
     os.environ.setdefault("JAVA_HOME", str(java.home))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if master.startswith("local") else None
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    assert SparkContext._active_spark_context is None, "there is one session at a time"
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master(master)
