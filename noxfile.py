@@ -159,6 +159,8 @@ def sanitize(session: nox.Session) -> None:
     session.run("ctest", "--test-dir", str(threads), "--output-on-failure", "--label-regex", "threads")
 
     suites = ["tests/refmq_fast", "tests/net/test_fast_store.py", "tests/net/test_posix_disk.py"]
+    stores = "tests/verify/spark/test_stores.py::test_c_reads_from_a_log_what_the_reference_reads"
+    suites += ["tests/verify/spark/test_digest.py", stores]
     suites += ["conformance/store/test_differential.py"]
     fewer = ["--deselect", "conformance/store/test_differential.py::test_the_c_store_does_what_the_reference_does"]
     # Python keeps memory until it exits, which is not a leak of ours; ctest above looks for ours.
@@ -229,6 +231,15 @@ def spec(session: nox.Session) -> None:
 
 
 @nox.session
+def spark(session: nox.Session) -> None:
+    """`refmq verify` on Spark itself: one session for all that can share it, and executors of their own."""
+    prepare_refmq(session, "test", "spark")
+    environment = java_environment(session)
+    tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/verify/spark", *session.posargs)
+    session.run(*tests, env=environment)
+
+
+@nox.session
 def symbolic(session: nox.Session) -> None:
     """Arithmetic for all sizes: claims proved by Z3 and their broken twins refuted, contracts checked by CrossHair."""
     prepare_refmq(session, "test", "symbolic")
@@ -280,7 +291,7 @@ def fuzz(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """What store, codecs, broker and client cost, beside zlib.crc32, json, the real broker and other clients; the
     numbers go to build/."""
-    prepare_refmq(session, "bench")
+    prepare_refmq(session, "bench", "spark", "test")
     BUILD.mkdir(exist_ok=True)
     results = ("--json", str(BUILD / "bench-store.json"), "--plot", str(BUILD / "bench-store.png"))
     session.run("python", "-m", "bench.store", *results, *session.posargs)
@@ -288,6 +299,8 @@ def bench(session: nox.Session) -> None:
     # It says itself when recording costs too much, and the other numbers are wanted all the same.
     trace = ("python", "-m", "bench.trace", "--json", str(BUILD / "bench-trace.json"))
     session.run(*trace, success_codes=[0, 3])
+    results = ("--json", str(BUILD / "bench-verify.json"), "--plot", str(BUILD / "bench-verify.png"))
+    session.run("python", "-m", "bench.verify", *results)
     if shutil.which("mvn") is None or shutil.which("javac") is None:
         session.warn("There is no JDK or no Maven: the broker was not measured beside the real one.")
         return

@@ -36,6 +36,7 @@ SEEDS: Final = {
     "batch": "batch",
     "message_list": "record",
     "scan": "record",
+    "log_units": "record",
 }
 """Target -> the Python target whose seeds it takes; without a row it begins with nothing."""
 

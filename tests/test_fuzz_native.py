@@ -40,6 +40,8 @@ MISTAKES = {
     "scan": "-DRMQ_MISTAKE_SCAN_END",
     "text": "-DRMQ_MISTAKE_UTF8_HALF_PAIR",
     "fields": "-DRMQ_MISTAKE_DIGITS_MAX",
+    "digest": "-DRMQ_MISTAKE_DIGEST_STRING",
+    "log_units": "-DRMQ_MISTAKE_LOG_POSITION",
 }
 """Switches of core/ that no other build sets: a bound or a check is left out."""
 

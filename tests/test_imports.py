@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "testing": VALUES | BYTES | ROLES | {"trace", "net", "sim", "aio", "sync"},
     "pytest_plugin": {"errors", "testing"},
     "sim": VALUES | BYTES | ROLES | {"trace", "net", "refmq_fast"},
-    "verify": VALUES | BYTES | ROLES | {"trace", "tools", "net", "sim", "refmq_fast"},
+    "verify": VALUES | BYTES | ROLES | {"inspect", "trace", "tools", "net", "sim", "refmq_fast"},
     "cli": VALUES | BYTES | ROLES | {"", "inspect", "trace", "tools", "net", "sim", "verify", "refmq_fast"},
     "__main__": {"cli"},
     "refmq_fast": {"", "errors", "model"},

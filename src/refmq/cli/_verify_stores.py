@@ -65,7 +65,14 @@ def _told(progress: Progress, what: str) -> Callable[[int, int], None]:
     return lambda done, total: progress(done / max(total, 1), what)
 
 
-def by_spark(stores: Sequence[Path], master: str, replicas: bool, json_file: Path | None, progress: Progress) -> None:
+def by_spark(
+    stores: Sequence[Path],
+    master: str,
+    settings: dict[str, str],
+    replicas: bool,
+    json_file: Path | None,
+    progress: Progress,
+) -> None:
     from refmq.verify.spark.environment import require_spark
 
     require_spark()
@@ -73,7 +80,7 @@ def by_spark(stores: Sequence[Path], master: str, replicas: bool, json_file: Pat
     from refmq.verify.spark.stores import judge_stores
 
     progress(0.0, f"starting Spark at {master}")
-    with spark_session(master) as session:
+    with spark_session(master, settings) as session:
         absolute = [store.absolute() for store in stores]
         judgement = judge_stores(
             SparkEngine(session), absolute, replicas=replicas, seed=time.time_ns(), progress=progress

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -44,6 +45,7 @@ class EngineChoice(StrEnum):
     help="The oracles in this process, or Spark; auto takes Spark for what is large, if it is there.",
 )
 @click.option("--master", help=f"Where Spark runs; implies --engine spark.  [default: {LOCAL_MASTER}]")
+@click.option("--conf", "settings", multiple=True, help="A setting of Spark, NAME=VALUE (may be repeated).")
 @click.option(
     "--flush",
     type=click.Choice(["sync", "async"]),
@@ -54,6 +56,8 @@ class EngineChoice(StrEnum):
 @click.option("--settled", is_flag=True, help="The traces end with a quiet time in which everything came to rest.")
 @click.option("--exact", is_flag=True, help="With Spark: ask the oracles about every event, whatever digests show.")
 @click.option("--places-only", is_flag=True, help="With Spark: judge only what digests of places show.")
+@click.option("--follow", "follows", is_flag=True, help="With Spark: watch one growing folder until Ctrl-C.")
+@click.option("--seconds", type=click.FloatRange(0), help="With --follow: stop after so long.")
 @click.option(
     "--replicas", is_flag=True, help="The stores are of one master and its slaves: compare their logs as well."
 )
@@ -63,10 +67,13 @@ def command(
     places: tuple[Path, ...],
     engine: str,
     master: str | None,
+    settings: tuple[str, ...],
     flush: str,
     settled: bool,
     exact: bool,
     places_only: bool,
+    follows: bool,
+    seconds: float | None,
     replicas: bool,
     json_file: Path | None,
     html_file: Path | None,
@@ -79,9 +86,13 @@ def command(
     Exit code 3 when a promise was broken.
     """
     choice = EngineChoice.SPARK if master is not None else EngineChoice(engine)
+    spark = Spark(master or LOCAL_MASTER, settings_of(settings))
+    if follows:
+        follow(places, spark, seconds)
+        return
     stores = _verify_stores.stores_of(places)
     if stores:
-        judge_stores(stores, choice, master or LOCAL_MASTER, replicas, json_file)
+        judge_stores(stores, choice, spark, replicas, json_file)
         return
     recordings = find_recordings(places)
     for gap in recordings.gaps:
@@ -97,12 +108,50 @@ def command(
             judgement, picture = by_oracles(recordings, promises, told.tell, html_file is not None)
         else:
             judgement, picture = by_spark(
-                recordings, promises, master or LOCAL_MASTER, told.tell, exact, places_only, html_file is not None
+                recordings, promises, spark, told.tell, exact, places_only, html_file is not None
             )
     report(judgement, picture, json_file, html_file)
 
 
-def judge_stores(stores: list[Path], choice: EngineChoice, master: str, replicas: bool, json_file: Path | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Spark:
+    """Where Spark runs, and how."""
+
+    master: str
+    settings: dict[str, str]
+
+
+def settings_of(given: Sequence[str]) -> dict[str, str]:
+    """NAME=VALUE, as `--conf` has them."""
+    pairs = [text.partition("=") for text in given]
+    if any(not name or not equals for name, equals, _ in pairs):
+        raise UsageError("--conf wants NAME=VALUE.")
+    return {name: value for name, _, value in pairs}
+
+
+def follow(places: tuple[Path, ...], spark: Spark, seconds: float | None) -> None:
+    """Says a line for each range of places whose sides differ, and `CheckFound` in the end if there was one."""
+    if len(places) != 1 or not places[0].is_dir():
+        raise UsageError("--follow watches one folder.")
+    from refmq.verify.spark.environment import require_spark
+
+    require_spark()
+    from refmq.verify.spark.follow import follow as follow_by
+    from refmq.verify.spark.session import spark_session
+    from refmq.verify.spark.watch import Watch
+
+    watch = Watch()
+    with spark_session(spark.master, spark.settings) as session:
+        click.echo(f"watching {places[0]}; Ctrl-C ends it", err=True)
+        alarms = follow_by(session, places[0].absolute(), click.echo, seconds=seconds, watch=watch)
+    click.echo(f"{watch.events} events of places were seen, {alarms} alarms")
+    if alarms:
+        raise CheckFound(f"{alarms} ranges of places differ; `refmq verify {places[0]}` shows what it is")
+
+
+def judge_stores(
+    stores: list[Path], choice: EngineChoice, spark: Spark, replicas: bool, json_file: Path | None
+) -> None:
     """The reference for what is small, Spark for the rest, and for what only it can do."""
     needs_spark = replicas or json_file is not None
     if choice is EngineChoice.LOCAL and needs_spark:
@@ -115,7 +164,7 @@ def judge_stores(stores: list[Path], choice: EngineChoice, master: str, replicas
         if choice is EngineChoice.LOCAL:
             _verify_stores.here(stores, told.tell)
         else:
-            _verify_stores.by_spark(stores, master, replicas, json_file, told.tell)
+            _verify_stores.by_spark(stores, spark.master, spark.settings, replicas, json_file, told.tell)
 
 
 def chosen_engine(recordings: Recordings, needs_spark: bool) -> EngineChoice:
@@ -144,7 +193,7 @@ def by_oracles(
 def by_spark(
     recordings: Recordings,
     promises: Promises,
-    master: str,
+    spark: Spark,
     progress: Progress,
     exact: bool,
     places_only: bool,
@@ -156,8 +205,8 @@ def by_spark(
     from refmq.verify.spark.judge import Wishes, judge_by, picture_by
     from refmq.verify.spark.session import SparkEngine, spark_session
 
-    progress(0.0, f"starting Spark at {master}")
-    with spark_session(master) as session:
+    progress(0.0, f"starting Spark at {spark.master}")
+    with spark_session(spark.master, spark.settings) as session:
         engine = SparkEngine(session)
         wishes = Wishes(promises, exact, places_only, bins=draws, seed=time.time_ns())
         judgement = judge_by(engine, recordings, wishes, progress)

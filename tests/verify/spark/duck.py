@@ -55,7 +55,7 @@ class DuckEngine:
         self._database.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM batched")
 
     def sql(self, query: str) -> list[Row]:
-        return self._database.execute(query).fetchall()
+        return list(self._database.execute(query).fetchall())
 
     def examine(
         self, tasks: Sequence[Sequence[Job]], streams: Sequence[Stream], promises: Promises, progress: Progress

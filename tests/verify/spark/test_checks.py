@@ -6,12 +6,13 @@ import pytest
 
 from conformance.vocabulary import as_markdown
 from refmq.verify.oracles import ORACLES
-from refmq.verify.spark.checks import AFTER_BROKER, CHECKS, NOT_CHECKED, Part, with_checks
+from refmq.verify.spark.checks import AFTER_BROKER, CHECKS, EVERYTHING_READ, NOT_CHECKED, Part, with_checks
 from refmq.verify.spark.columns import ACTION_CODE
 
 
 def test_every_promise_of_the_oracles_has_a_check() -> None:
     assert {*CHECKS, *NOT_CHECKED} == set(ORACLES)
+    assert [name for name, check in CHECKS.items() if check is EVERYTHING_READ] == [], "say how Spark checks it"
     assert set(CHECKS).isdisjoint(NOT_CHECKED)
     assert set(AFTER_BROKER) <= set(CHECKS)
 
@@ -42,5 +43,5 @@ def test_the_vocabulary_page_has_the_check_of_each_promise() -> None:
     column = header.split("|").index(" Spark ")
     for name, check in CHECKS.items():
         rows = [line for line in page.splitlines() if line.startswith(f"| `{name}` |") and line.count("|") == 7]
-        assert rows, name
+        assert rows, f"{name} is in no table of promises"
         assert {row.split("|")[column].strip() for row in rows} == {f"{check.proof} (by {check.part})"}

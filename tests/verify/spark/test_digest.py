@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ import refmq_fast
 from refmq.trace.columns import record_dtype
 from refmq.trace.reader import Strings
 from refmq.trace.record import KIND_EVENT
+from refmq.verify.spark import native
 from refmq.verify.spark.columns import Chunk, Names
 from refmq.verify.spark.digest import CELL, Cells, Role, added, digest_cells, keys_of
 
@@ -128,3 +132,23 @@ def test_more_cells_than_the_table_holds_are_all_told() -> None:
     cells = digest_cells(chunk_of(rows), KEYS, fast=True)
     assert len(added(cells)) == 60_000
     assert CELL.itemsize == 88
+
+
+@pytest.mark.extension
+@pytest.mark.skipif(not refmq_fast.AVAILABLE, reason="the extension is not built")
+def test_a_shared_object_that_was_sent_along_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = native.shared_object()
+    assert sent is not None
+    monkeypatch.setattr(refmq_fast, "AVAILABLE", False)
+    native.kernels.cache_clear()
+    assert native.kernels() is None and native.shared_object() is None
+    shutil.copy(sent, tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    native.kernels.cache_clear()
+    found = native.kernels()
+    assert found is not None and found is not refmq_fast
+    assert as_set(digest_cells(chunk_of([APPENDED]), KEYS)) == as_set(
+        digest_cells(chunk_of([APPENDED]), KEYS, fast=False)
+    )
+    native.kernels.cache_clear()
+    monkeypatch.delitem(sys.modules, native.MODULE)

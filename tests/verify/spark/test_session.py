@@ -5,6 +5,9 @@ One session serves all tests that can share it: a JVM needs seconds to start.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +21,9 @@ from refmq.verify.recordings import find_recordings
 from refmq.verify.spark import environment
 from refmq.verify.spark.export import ExportWork
 from refmq.verify.spark.judge import Wishes, judge_by, picture_by
-from refmq.verify.synth.streams import SyntheticReader, SyntheticWriter, synthetic
+from refmq.verify.synth.cluster import Cluster
+from refmq.verify.synth.plants import Plant
+from refmq.verify.synth.streams import Synthetic, SyntheticReader, SyntheticWriter, synthetic
 from tests.verify.spark.duck import DuckEngine
 from tests.verify.spark.engines import sentences, statuses
 
@@ -105,12 +110,31 @@ def test_executors_get_the_sources(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_executors_in_processes_of_their_own_judge_the_same(traces: Path) -> None:
+def test_executors_in_processes_of_their_own_judge_the_same(traces: Path, tmp_path: Path) -> None:
     if environment.why_missing():
         pytest.skip(environment.why_missing())
-    from refmq.verify.spark.session import SparkEngine, spark_session
+    report = tmp_path / "report.json"
+    options = ["--master", "local-cluster[2,1,1024]", "--flush", "sync", "--settled", "--json", str(report)]
+    command = [sys.executable, "-m", "refmq", "verify", str(traces), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 3, done.stderr
+    data = json.loads(report.read_text())
+    assert "local-cluster[2,1,1024]" in data["engine"]
+    theirs = {verdict["promise"]: verdict["status"] for verdict in data["verdicts"]}
+    assert theirs == statuses(judge_by(DuckEngine(), find_recordings([traces]), WISHES))
 
-    recordings = find_recordings([traces])
-    with spark_session("local-cluster[2,1,1024]") as session:
-        theirs = judge_by(SparkEngine(session), recordings, WISHES)
-    assert statuses(theirs) == statuses(judge_by(DuckEngine(), recordings, WISHES))
+
+@pytest.mark.slow
+def test_a_growing_trace_is_watched(engine: object, tmp_path: Path) -> None:
+    from refmq.verify.spark.follow import follow
+    from refmq.verify.spark.session import SparkEngine
+    from refmq.verify.spark.watch import Watch
+
+    assert isinstance(engine, SparkEngine)
+    whole = Synthetic(Cluster(1, 3, 2), 20, (Plant("hole in a queue", 0, 4),))
+    SyntheticWriter(tmp_path).write(whole)
+    said: list[str] = []
+    watch = Watch(patience_s=1.0)
+    # It ends early when something was said; on a busy machine a batch takes its time.
+    alarms = follow(engine.session, tmp_path, said.append, seconds=60.0, watch=watch, until=lambda: bool(said))
+    assert alarms == len(said) >= 1 and "what was dispatched" in said[0] and "at broker-0" in said[0]

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import refmq
 import refmq_fast
+from refmq.client.message_trace import FIELD, RECORD
 from refmq.inspect.verify import Severity, verify_store
 from refmq.net.files import RealDisk
 from refmq.verify.spark import stores
 from refmq.verify.spark.log_pieces import PieceOfLog, decode_units, find_record, read_piece, topic_hash
+from refmq.verify.spark.message_traces import published_in
 from refmq.verify.spark.stores import StoreJudgement, judge_stores
 from tests.cli.test_store import extracted
 from tests.verify.spark.duck import DuckEngine
@@ -106,6 +114,66 @@ def test_logs_of_replicas_are_compared_where_both_have_them(tmp_path: Path, monk
     overwritten(log, at, b"Z")
     (flaw,) = [flaw for flaw in judged(master, slave, replicas=True).flaws if flaw.promise == "PrefixReplica"]
     assert "differ between" in flaw.sentence
+
+
+async def traced_sends(nameserver: str, count: int) -> None:
+    async with refmq.Producer(nameserver, group="shop", message_trace=True) as producer:
+        for number in range(count):
+            await producer.send("orders", b"order %d" % number)
+
+
+@pytest.fixture
+def traced(tmp_path: Path) -> Path:
+    """A store with what a client sent, and with what it said about that itself."""
+    command = [sys.executable, "-m", "refmq", "serve", "--port=0", "--broker-port=0", f"--dir={tmp_path}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r"nameserver (\S+), broker", process.stdout.readline())
+            assert found is not None
+            asyncio.run(asyncio.wait_for(traced_sends(found[1], 20), 60))
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    return tmp_path / "store"
+
+
+def test_a_message_that_a_client_was_told_to_be_stored_is_missed(traced: Path) -> None:
+    whole = judged(traced)
+    assert whole.flaws == () and whole.records > 20
+    # The record of the first message becomes that of another one. Its body, its place and its unit stay as they were.
+    log = next(path for path in sorted((traced / "commitlog").iterdir()) if path.stat().st_size)
+    at = log.read_bytes().index(b"UNIQ_KEY\x01") + len(b"UNIQ_KEY\x01")
+    flipped(log, at + 31)
+    missed = [flaw for flaw in judged(traced).flaws if flaw.promise == "AckedSurvives"]
+    assert len(missed) == 1 and "of orders, sent by shop is stored at" in missed[0].sentence
+
+
+def test_only_successful_sends_with_one_place_are_taken_from_a_trace() -> None:
+    fields = [
+        "Pub",
+        "5",
+        "r",
+        "g",
+        "t",
+        "ABC",
+        "tag",
+        "k",
+        "h:1",
+        "3",
+        "1",
+        "0",
+        "7F00000100002A9F0000000000001000",
+        "true",
+    ]
+    good = FIELD.join(fields) + RECORD
+    (found,) = published_in((good + "SubBefore" + FIELD + "x" + RECORD).encode())
+    assert (found.topic, found.unique_key, found.physical_offset, found.at_ms) == ("t", "ABC", 4096, 5)
+    for at, value in ((13, "false"), (12, "null"), (12, "7F,7F"), (1, "soon"), (0, "Sub")):
+        changed = [*fields[:at], value, *fields[at + 1 :]]
+        assert list(published_in((FIELD.join(changed) + RECORD).encode())) == []
+    assert list(published_in(b"\xff\xfe")) == []
 
 
 def test_a_record_is_found_from_anywhere(tmp_path: Path) -> None:

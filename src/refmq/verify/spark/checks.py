@@ -83,7 +83,7 @@ def absent(part: Part, trigger: Trigger, reads: Collection[str], **more: Collect
     return Check(part, reads, f"absent: nothing to find without {names}", trigger, False, **more)  # type: ignore[arg-type]  # only collections are given
 
 
-CHECKS: Final[Mapping[str, Check]] = {
+_ROWS: Final[Mapping[str, Check]] = {
     "AckedSurvives": Check(
         Part.QUEUE,
         (*SENDS, "Pull"),
@@ -110,7 +110,6 @@ CHECKS: Final[Mapping[str, Check]] = {
         Part.NODE,
         ("FlushLog", "FinishRecovery", "AckPut", "Send", "SendBatch", "SendHalf"),
         "broker screen: acknowledged records are flushed; digest: answers to producers are acknowledgements",
-        events("SendHalf", outcome=OK),
         screened=True,
         blind=CLOCKS,
     ),
@@ -179,14 +178,9 @@ CHECKS: Final[Mapping[str, Check]] = {
     "AnsweredWhenCalm": Check(
         Part.NODE,
         (),
-        "client screen: every request has an answer that says yes",
-        events(
-            *("EndTransaction", "CheckReply", "SendBatch", "SendHalf", "SendDelayed", "SendBack", "PullFiltered"),
-            *("QueryOffset", "QueryRoute", "QueryKey", "QueryBounds", "Heartbeat", "Leave", "ViewRefresh"),
-            *("LockQueue", "UnlockQueue"),
-            outcome=INVOKE,
-        ),
+        "client screen: every request has an answer that says yes; the oracle looks at requests of rare kinds",
         screened=True,
+        blind="a decision of a producer that no broker takes, where the log is never flushed again",
     ),
     "CommittedOffsetKept": absent(
         Part.QUEUE, events("QueryOffset", outcome=INVOKE), ("CommitOffset", "QueryOffset"), shared=LIFE
@@ -243,10 +237,7 @@ CHECKS: Final[Mapping[str, Check]] = {
         Part.NODE,
         (),
         "digest: acknowledged is what producers were told, served what was consumed, stored what was committed",
-        events(
-            *("SendHalf", "SendBatch", "SendDelayed", "SendBack", "EndTransaction", "CheckReply", "PullFiltered"),
-            *("QueryBounds", "LockQueue", "UnlockQueue", "Heartbeat", "Leave"),
-        ),
+        events("PullFiltered", "QueryBounds", outcome=INVOKE),
         screened=True,
         blind=f"{CLOCKS}; the end of a queue that a pull was told, as long as the queue came so far in the end",
     ),
@@ -296,6 +287,15 @@ CHECKS: Final[Mapping[str, Check]] = {
         events("Listen"),
         shared=("AppendMessage",),
     ),
+    "NeverAskedEarly": absent(Part.MESSAGE, events("HalfRenewAndCheck"), ("SendHalf", "HalfRenewAndCheck")),
+    "PullWithinLimits": Check(
+        Part.GROUP,
+        PULLS,
+        "client screen: pulls are answered with what they asked for, and little of it",
+        events("PullFiltered", outcome=OK),
+        screened=True,
+    ),
+    "SettingsFollow": absent(Part.NODE, events("Configure"), ("Configure", "StartStore")),
     "ConsumedWhenCalm": Check(
         Part.WHOLE,
         (),
@@ -305,10 +305,13 @@ CHECKS: Final[Mapping[str, Check]] = {
 }
 """Promise -> how it is checked."""
 
+EVERYTHING_READ: Final = Check(Part.WHOLE, (), "nothing proves it: its oracle looks at everything", screened=True)
+"""Of a promise that is new here: right and slow. A test fails where one is."""
+
+CHECKS: Final[Mapping[str, Check]] = {name: _ROWS.get(name, EVERYTHING_READ) for name in ORACLES}
+
 NOT_CHECKED: Final[Mapping[str, str]] = {}
 """Promises of the oracles that Spark cannot check, and why."""
-
-assert {*CHECKS, *NOT_CHECKED} == set(ORACLES), set(ORACLES) ^ {*CHECKS, *NOT_CHECKED}
 
 AFTER_BROKER: Final = (
     "NodeCoherent",

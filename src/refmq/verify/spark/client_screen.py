@@ -25,6 +25,9 @@ BULK: Final = ("Send", "Pull", "CommitOffset")
 """The requests that are screened."""
 REPEATED: Final = {"Send": "c", "Pull": "a", "CommitOffset": "ab"}
 POLL_PROMISES: Final = ("AckedSurvives", "SkippedPoll")
+MESSAGES_MAX: Final = 32
+BYTES_MAX: Final = 256 << 10
+"""What a broker gives to one pull. A pull that brings more is left to the oracles."""
 OPEN_MAX: Final = 1 << 16
 """Requests under way. A client with more of them is left to the oracles."""
 
@@ -157,6 +160,7 @@ class ClientScreen:
         expected = rows.rows["a"][first][groups.of_sorted] + rank
         off = consumed & ((rows.rows["b"] != expected) | (rows.queue != rows.queue[last][groups.of_sorted]))
         np.logical_or.at(wrong, groups.of_sorted[off], True)
+        self._limits(groups, is_pull)
         odd_status = is_ok & ~np.isin(status, (FOUND, PULL_NOT_FOUND))
         wrong |= odd_status | (~is_ok & is_pull)
         if wrong.any():
@@ -166,6 +170,16 @@ class ClientScreen:
             self.suspects.add_all(POLL_PROMISES, part_keys(members, Part.QUEUE), reason)
             self.suspects.add_all(("NonmonotonicPoll",), part_keys(members, Part.GROUP), reason)
             self.suspects.add_all(("SidesAgree",), part_keys(members, Part.NODE), reason)
+
+    def _limits(self, groups: _Operations, is_pull: Mask) -> None:
+        """How much a pull brings, and how much it asked for."""
+        rows, first, last = groups.rows, groups.first, groups.last
+        asked = rows.rows["b"][first]
+        count_max = np.where(asked > 0, np.minimum(asked, MESSAGES_MAX), MESSAGES_MAX)
+        sizes = np.where(rows.outcome == Outcome.CONSUMED, rows.rows["d"], 0).astype(np.int64)
+        is_much = (last - first - 1 > count_max) | (np.add.reduceat(sizes, first) > BYTES_MAX)
+        much = rows.only((is_pull & is_much)[groups.of_sorted])
+        self.suspects.add_all(("PullWithinLimits",), part_keys(much, Part.GROUP), "a pull brings much")
 
     # --- what is consumed and committed ---------------------------------------------------------------------------
 
@@ -236,7 +250,7 @@ class _Operations:
     def __init__(self, rows: Chunk) -> None:
         key = pair_key(pair_key(rows.actor, rows.column("operation")), rows.action.astype(np.uint64))
         order = np.argsort(key, kind="stable")
-        self.rows = Chunk(rows.node, rows.rows[order], rows.names, rows.order_ns[order])
+        self.rows = rows.only(order)
         sorted_key = key[order]
         fresh = np.append(True, sorted_key[1:] != sorted_key[:-1])
         self.first = np.flatnonzero(fresh)

@@ -31,8 +31,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-import refmq_fast
 from refmq.trace.record import Outcome
+from refmq.verify.spark import native
 from refmq.verify.spark.columns import Chunk, Names, mix, queue_key
 
 RANGE_SHIFT: Final = 10
@@ -53,6 +53,8 @@ class Role(IntEnum):
     COMMIT_STORED = 9
     COMMIT_ASKED = 10
     COMMIT_TOLD = 11
+    INTENDED = 12
+    """A message was sent that is not told where it is: half messages, delayed ones. It has no place."""
 
 
 HAS_STATUS: Final = 0x40
@@ -66,6 +68,8 @@ ROLES: Final = {
     ("AckPut", Outcome.STEP): Role.ACKED | HAS_STATUS,
     ("Send", Outcome.OK): Role.SENT | HAS_STATUS,
     ("SendBatch", Outcome.OK): Role.SENT | HAS_STATUS,
+    ("SendHalf", Outcome.INVOKE): Role.INTENDED,
+    ("SendDelayed", Outcome.INVOKE): Role.INTENDED,
     ("Pull", Outcome.CONSUMED): Role.CONSUMED | HAS_GROUP,
     ("PullFiltered", Outcome.CONSUMED): Role.CONSUMED | HAS_GROUP,
     ("CommitOffset", Outcome.STEP): Role.COMMIT_STORED | HAS_GROUP,
@@ -108,16 +112,16 @@ def role_table(names: Names) -> NDArray[np.uint8]:
     return table
 
 
-def digest_cells(chunk: Chunk, keys: NDArray[np.uint64], *, fast: bool = refmq_fast.AVAILABLE) -> Cells:
-    """The cells of a chunk, in any order; a cell may come in several parts."""
+def digest_cells(chunk: Chunk, keys: NDArray[np.uint64], *, fast: bool | None = None) -> Cells:
+    """The cells of a chunk, in any order; a cell may come in several parts. `fast` says whether C is to make them."""
     roles = role_table(chunk.names)
     if not roles.any():
         return np.empty(0, CELL)
-    if not fast:
+    if not (native.kernels() is not None if fast is None else fast):
         return _cells_by_numpy(chunk, roles, keys)
     names = chunk.names
     tables = (roles.data, names.topic.data, names.group.data, keys.data)
-    found = refmq_fast.digest_rows(np.ascontiguousarray(chunk.rows).view(np.uint8).data, *tables)
+    found = native.kernels().digest_rows(np.ascontiguousarray(chunk.rows).view(np.uint8).data, *tables)
     return np.frombuffer(found, CELL)
 
 

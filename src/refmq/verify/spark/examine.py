@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
@@ -17,21 +17,30 @@ import numpy as np
 
 from refmq.trace.record import Outcome
 from refmq.verify.local import counted, shown_with
-from refmq.verify.oracles import ORACLES, Line, Promises
+from refmq.verify.oracles import ORACLES, Finding, Line, Promises
 from refmq.verify.oracles.calm import ENDS, LASTING
 from refmq.verify.recordings import Stream
+from refmq.verify.spark.broker_screen import BULK, OWN_TOPICS
 from refmq.verify.spark.checks import CHECKS, Check, Part
-from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
-from refmq.verify.spark.columns import ACTIONS, U64, Chunk, Mask, StreamReader, codes
-from refmq.verify.spark.scan import REST, SUBSETS
-from refmq.verify.spark.suspects import EVERYTHING, part_keys
+from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, Mask, StreamReader
+from refmq.verify.spark.scan import REST, RESTS
+from refmq.verify.spark.suspects import EVERYTHING, message_keys, part_keys
 from refmq.verify.verdicts import Found, Shown
 
 KEPT_LINES_MAX: Final = 300_000
 """Lines of one job that are kept, some 100 MB; with more the streams are read again, as often as is needed."""
 
-FAULTS: Final = codes(sorted(({*LASTING, *ENDS, "Disconnect"} - {"StopStore"}) & set(ACTIONS)))
+
+def table_of(actions: Collection[str]) -> Mask:
+    """Whether an action is one of these, by its code."""
+    table = np.zeros(256, np.bool_)
+    table[[ACTION_CODE[action] for action in actions]] = True
+    return table
+
+
+FAULT: Final = table_of(({*LASTING, *ENDS, "Disconnect"} - {"StopStore"}) & set(ACTIONS))
 """What every oracle is told of, whoever recorded it."""
+LOG: Final = table_of(BULK)
 
 Chunks = Callable[[Stream], Iterator[Chunk]]
 """Reads a stream."""
@@ -71,6 +80,8 @@ def examine(
 ) -> Iterator[tuple[str, Found]]:
     """What the oracles of some jobs find. The streams are read once for all jobs whose lines can be kept."""
     selections = [Selection(job) for job in jobs]
+    for selection in selections:
+        selection.look_for_messages(streams, chunks)
     kept = gathered(selections, streams, chunks)
     for selection, placed in zip(selections, kept, strict=True):
         lines: Iterable[Line]
@@ -78,8 +89,19 @@ def examine(
             lines = [line for _, line in heapq.merge(*placed, key=_order)]
         else:
             lines = Replayed(selection, streams, chunks)
-        count, findings = counted(ORACLES[selection.job.promise](lines, promises))
+        found = ORACLES[selection.job.promise](lines, promises)
+        if selection.rest is not None and selection.rest.own_topics:
+            found = unscreened(found, lines, selection)
+        count, findings = counted(found)
         yield selection.job.promise, Found(count, shown_with(lines, findings))
+
+
+def unscreened(found: Iterable[Finding], lines: Iterable[Line], selection: Selection) -> Iterator[Finding]:
+    """Findings, without those about lines that a screen has judged together with all the others."""
+    listed = list(found)
+    wanted = {finding.line for finding in listed}
+    screened = {n for n, line in enumerate(lines) if n in wanted and selection.is_screened(line)} if wanted else set()
+    return (finding for finding in listed if finding.line not in screened)
 
 
 Placed = tuple[int, Line]
@@ -121,24 +143,52 @@ class Selection:
         self.is_counted = job.invariant != f"WellFormed{REST}"
         """Whether the events still have numbers one after another."""
         self._keys = None if EVERYTHING in job.keys else np.array(sorted(job.keys), np.uint64)
-        reads = SUBSETS.get(job.invariant, job.check.reads)
-        self._reads = codes(tuple(reads)) if reads else None
-        self._shared = codes(tuple(job.check.shared))
+        self.rest = RESTS.get(job.invariant)
+        reads = self.rest.reads if self.rest is not None else job.check.reads
+        self._reads = table_of(reads) if reads else np.ones(256, np.bool_)
+        self._messages: U64 | None = None
+        """Of `Rest.messages_of`, once somebody has looked for them."""
+        self._shared = table_of(job.check.shared)
 
     def of(self, chunk: Chunk) -> Chunk:
-        keys = part_keys(chunk, self.job.check.part)
-        chosen = in_bucket(keys, self.job)
+        """What actions say is asked first: few events are left to be asked for their keys."""
+        read = np.flatnonzero(self._is_read(chunk))
+        part = chunk.only(read)
+        keys = part_keys(part, self.job.check.part)
+        ours = in_bucket(keys, self.job)
         if self._keys is not None:
-            chosen &= np.isin(keys, self._keys)
-        if self.job.invariant == f"WellFormed{REST}":
-            chosen &= (chunk.outcome != Outcome.STEP) & ~np.isin(chunk.action, codes(CLIENT_BULK))
-        elif self._reads is not None:
-            chosen &= np.isin(chunk.action, self._reads)
-        if len(self._shared):
-            chosen |= np.isin(chunk.action, self._shared)
+            ours &= np.isin(keys, self._keys)
+        chosen = self._shared[chunk.action] | chunk.is_world
         if self.job.check.part is not Part.STREAM:  # there the numbers of events count, and these have others
-            chosen |= np.isin(chunk.action, FAULTS) & (chunk.outcome == Outcome.STEP)
-        return chunk.only(chosen | chunk.is_world)
+            chosen |= FAULT[chunk.action] & (chunk.outcome == Outcome.STEP)
+        chosen[read[ours]] = True
+        return chunk.only(chosen)
+
+    def _is_read(self, chunk: Chunk) -> Mask:
+        chosen, rest = self._reads[chunk.action], self.rest
+        if self.job.invariant == f"WellFormed{REST}":
+            chosen &= chunk.outcome != Outcome.STEP
+        if rest is not None and rest.own_topics:
+            own = np.isin(chunk.rows["subject"], chunk.names.numbers_with(OWN_TOPICS))
+            chosen |= own & LOG[chunk.action]
+        if self._messages is not None:
+            chosen |= np.isin(message_keys(chunk), self._messages)
+        return np.asarray(chosen, np.bool_)
+
+    def look_for_messages(self, streams: Sequence[Stream], chunks: Chunks) -> None:
+        """Finds the messages that `Rest.messages_of` means."""
+        if self.rest is None or not self.rest.messages_of:
+            return
+        found = [np.empty(0, np.uint64)]
+        for stream in streams:
+            for chunk in chunks(stream):
+                keys = message_keys(chunk.only(chunk.of(self.rest.messages_of)))
+                found.append(np.unique(keys[keys != EVERYTHING]))
+        self._messages = np.unique(np.concatenate(found))
+
+    def is_screened(self, line: Line) -> bool:
+        """Whether what is found about a line is the business of a screen."""
+        return self.rest is not None and self.rest.own_topics and line.action in BULK
 
 
 def in_bucket(keys: U64, job: Job) -> Mask:

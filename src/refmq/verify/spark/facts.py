@@ -6,7 +6,7 @@ A fact is a row of one shape, whatever it says; `kind` tells what the columns ho
 |----------|--------|---------|-------|--------|--------|---------|--------|------------------------|--------|--------|
 | `count`  | who    | action  |       |        |        | outcome | events |                        | ends   |        |
 | `cell`   |        |         | queue | group  | range  | role    | count  | sum_b, _bc, _ab, _bd   | ends   |        |
-| `queue`  | broker |         | queue | broker |        |         |        |                        |        | name   |
+| `queue`  | broker |         | queue | broker | stream |         |        |                        |        | name   |
 | `group`  |        |         | group |        |        |         |        |                        |        | name   |
 | `suspect`| who    | promise | key   |        |        |         |        |                        |        | reason |
 | `gap`    | who    | file    |       |        |        |         | events |                        |        | what   |

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from refmq.trace.record import Outcome
 from refmq.verify.local import Progress, no_progress
@@ -19,7 +20,7 @@ from refmq.verify.oracles import ORACLES, Promises
 from refmq.verify.picture import LOANS_MAX, QUEUES_MAX, SERIES, Lag, Loan, Picture
 from refmq.verify.recordings import Gap, Recordings, Stream
 from refmq.verify.spark import plans
-from refmq.verify.spark.checks import CHECKS, Part
+from refmq.verify.spark.checks import CHECKS, EVERYTHING_READ, Part
 from refmq.verify.spark.columns import U64, text_hash
 from refmq.verify.spark.digest import Role
 from refmq.verify.spark.examine import Job, together
@@ -132,9 +133,11 @@ def judge_by(engine: Engine, recordings: Recordings, wishes: Wishes, progress: P
         if not why_not_judged(invariant, census, promises)
     ]
     accused = small.suspects if not wishes.exact else everything(judged)
+    for invariant in judged:
+        if CHECKS[invariant] is EVERYTHING_READ:
+            accused.add(invariant, [EVERYTHING], "nothing proves it")
     if not wishes.exact:
-        comparing = _Comparing(engine, recordings.streams, accused, scope_of(census), small.brokers, wishes, progress)
-        comparing.look()
+        _Comparing(engine, recordings.streams, accused, scope_of(census), small, wishes, progress).look()
     accused.settle()
     tasks = tasks_of(accused, judged, engine.parallelism)
     results = engine.examine(tasks, recordings.streams, promises, progress) if tasks else []
@@ -160,7 +163,7 @@ SMALL_FACTS: Final = """
 SELECT kind, node, name, '' AS text, k4 AS k, CAST(sum(n) AS BIGINT) AS n, min(t0) AS t0, max(t1) AS t1
 FROM facts WHERE kind = 'count' GROUP BY kind, node, name, k4
 UNION ALL SELECT kind, '', name, min(text), k1, 0, 0, 0 FROM facts WHERE kind = 'suspect' GROUP BY kind, name, k1
-UNION ALL SELECT DISTINCT kind, '', '', '', k1, k2, 0, 0 FROM facts WHERE kind = 'queue'
+UNION ALL SELECT DISTINCT kind, '', '', '', k1, k2, k3, 0 FROM facts WHERE kind = 'queue'
 UNION ALL SELECT kind, node, name, text, 0, n, 0, 0 FROM facts WHERE kind = 'gap'"""
 """All that is small of the facts, in one query: each costs Spark the better part of a second."""
 GAPS_MAX: Final = 1_000
@@ -175,11 +178,14 @@ class Small:
     suspects: Accused
     brokers: dict[int, int]
     """Queue -> broker, as signed hashes."""
+    speakers: dict[int, set[int]]
+    """Queue -> the streams that speak of it."""
 
 
 def small_facts(engine: Engine) -> Small:
     counts: Counter[tuple[str, str, int]] = Counter()
     times, gaps, suspects, brokers = list[int](), set[Gap](), Accused(), dict[int, int]()
+    speakers: dict[int, set[int]] = {}
     for kind, node, name, text, key, count, first, last in engine.sql(SMALL_FACTS):
         match kind:
             case "count":
@@ -189,10 +195,12 @@ def small_facts(engine: Engine) -> Small:
                 suspects.add(str(name), [as_unsigned(number(key))], str(text))
             case "queue":
                 brokers[number(key)] = number(count)
+                speakers.setdefault(number(key), set()).add(number(first))
             case "gap" if len(gaps) < GAPS_MAX:
                 gaps.add(Gap(str(node), str(name), str(text), number(count)))
     census = Census(counts, min(times, default=0), max(times, default=0))
-    return Small(census, tuple(sorted(gaps, key=lambda gap: (gap.node, gap.where, gap.reason))), suspects, brokers)
+    listed = tuple(sorted(gaps, key=lambda gap: (gap.node, gap.where, gap.reason)))
+    return Small(census, listed, suspects, brokers, speakers)
 
 
 def scope_of(census: Census) -> plans.Scope:
@@ -217,28 +225,32 @@ class _Comparing:
     streams: Sequence[Stream]
     accused: Accused
     scope: plans.Scope
-    brokers: dict[int, int]
+    small: Small
     wishes: Wishes
     progress: Progress
 
     def look(self) -> None:
-        dirty = self._differing()
-        if dirty is not None and not len(dirty):
+        found = self._differing()
+        if not len(found):
             return
-        self.engine.rows(self.streams, dirty, self.progress)
+        queues, places = np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+        dirty = range_keys(queues.view(np.uint64), places) if len(found) <= RANGES_MAX else None
+        speakers = set[int]().union(*(self.small.speakers.get(queue, ()) for queue in np.unique(queues).tolist()))
+        streams = [stream for number, stream in enumerate(self.streams) if number in speakers or dirty is None]
+        self.engine.rows(streams, dirty, self.progress)
         chosen = {
             plan.name: plan
             for plan in plans.PLANS
             if (self.scope.traced or not plan.needs_broker) and (self.scope.has_clients or not plan.needs_clients)
         }
-        found: dict[str, list[Row]] = {}
+        told: dict[str, list[Row]] = {}
         for name, *row in self.engine.sql(plans.all_of(list(chosen.values()), KEYS_MAX + 1)):
-            found.setdefault(str(name), []).append(tuple(row))
-        for name, rows in found.items():
+            told.setdefault(str(name), []).append(tuple(row))
+        for name, rows in told.items():
             self._accuse(chosen[name], rows)
 
-    def _differing(self) -> U64 | None:
-        """The ranges in which sides differ, as `rows.range_keys`; None for all. Accuses what is not about ranges."""
+    def _differing(self) -> NDArray[np.int64]:
+        """The ranges in which sides differ: queue and range. Accuses what is not about ranges."""
         dialect, scope, places_only = self.engine.dialect, self.scope, self.wishes.places_only
         names = PLACE_COMPARISONS if places_only else None
         queries = [plans.differing(dialect, each, scope) for each in plans.applying(scope, names)]
@@ -253,10 +265,7 @@ class _Comparing:
         self.accused.add("AckedSurvives", late, "a queue ended before something that was acknowledged")
         shared = [as_unsigned(group) | 1 for group, _ in found["shared"]]
         self.accused.add("CommittedOffsetNeverAhead", shared, "a queue was consumed by more than one member")
-        if len(found["range"]) > RANGES_MAX:
-            return None
-        pairs = np.array(found["range"], np.int64).reshape(-1, 2)
-        return range_keys(np.ascontiguousarray(pairs[:, 0]).view(np.uint64), np.ascontiguousarray(pairs[:, 1]))
+        return np.array(found["range"], np.int64).reshape(-1, 2)
 
     def _accuse(self, plan: plans.Plan, rows: Sequence[Row]) -> None:
         queues = {number(row[0]) for row in rows}
@@ -267,7 +276,7 @@ class _Comparing:
         for invariant in plan.groups:
             self.accused.add(invariant, {as_unsigned(number(row[2])) | 1 for row in rows}, plan.meaning)
         for invariant in plan.nodes:
-            keys = {as_unsigned(self.brokers[queue]) | 1 for queue in queues if queue in self.brokers}
+            keys = {as_unsigned(self.small.brokers[queue]) | 1 for queue in queues if queue in self.small.brokers}
             self.accused.add(invariant, keys, plan.meaning)
 
 

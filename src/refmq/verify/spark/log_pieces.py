@@ -27,7 +27,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-import refmq_fast
 from refmq.errors import CorruptRecord
 from refmq.inspect.verify import index_hashes, key_hash
 from refmq.model.fingerprint import message_fingerprint
@@ -40,6 +39,7 @@ from refmq.protocol.record import (
     decode_record,
     string_hash,
 )
+from refmq.verify.spark import native
 
 UNIT: Final = np.dtype(
     [
@@ -89,8 +89,8 @@ Decoded = tuple[Rows, Rows, int]
 
 def decode_units(data: memoryview, position: int, *, check_crc: bool = True, fast: bool | None = None) -> Decoded:
     """Units and keys of the records from `data[0]` on, which stands at `position`; and where reading stopped."""
-    if refmq_fast.AVAILABLE if fast is None else fast:
-        units, keys, stopped = refmq_fast.read_log_units(data, position, check_crc)
+    if native.kernels() is not None if fast is None else fast:
+        units, keys, stopped = native.kernels().read_log_units(data, position, check_crc)
         return np.frombuffer(units, UNIT), np.frombuffer(keys, KEY), stopped
     return _decode_plainly(data, position, check_crc)
 

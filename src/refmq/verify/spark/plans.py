@@ -242,7 +242,8 @@ HAVING count(DISTINCT c) > 1 OR count(DISTINCT CASE WHEN a <> -1 THEN a END) > 1
     Plan(
         "not sent",
         "something was appended that no producer was told to be stored",
-        unexplained((Role.APPENDED,), SENTS, ("queue", "b", "c")),
+        f"""{unexplained((Role.APPENDED,), SENTS, ("queue", "b", "c"))}
+  AND mine.c NOT IN (SELECT c FROM rows WHERE role = {int(Role.INTENDED)})""",
         nodes=("SidesAgree",),
     ),
     Plan(

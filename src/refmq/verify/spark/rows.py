@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from refmq.protocol.names import TRANS_OP_HALF_TOPIC
 from refmq.verify.spark.columns import U64, Chunk, mix, queue_key
-from refmq.verify.spark.digest import HAS_GROUP, HAS_STATUS, RANGE_SHIFT, role_table, signed
+from refmq.verify.spark.digest import HAS_GROUP, HAS_STATUS, RANGE_SHIFT, Role, role_table, signed
 
 NUMBERS: Final = ("queue", "grp", "rng", "role", "a", "b", "c", "d", "t")
 SCHEMA: Final = ", ".join(f"{name} bigint" for name in NUMBERS)
@@ -20,14 +21,16 @@ def range_keys(queue: U64, ranges: np.ndarray[Any, np.dtype[np.int64]]) -> U64:
 
 
 def dirty_rows(chunk: Chunk, dirty: U64 | None) -> dict[str, Any] | None:
-    """The events of a chunk that lie in dirty ranges, or all of them; None without any."""
+    """The events of a chunk that lie in dirty ranges or nowhere, or all of them; None without any."""
     entries = role_table(chunk.names)[chunk.rows["action"], chunk.rows["outcome"]]
-    chosen = entries > 0
+    # Op messages are the broker's own: nobody sends them.
+    own = np.isin(chunk.rows["subject"], chunk.names.numbers_with((TRANS_OP_HALF_TOPIC,)))
+    chosen = (entries > 0) & ~(own & (entries == Role.APPENDED))
     rows, entries = chunk.rows[chosen], entries[chosen]
     queue = queue_key(chunk.names.topic[rows["subject"]], rows["queue_id"])
     ranges = rows["b"] >> RANGE_SHIFT
     if dirty is not None:
-        is_dirty = np.isin(range_keys(queue, ranges), dirty)
+        is_dirty = np.isin(range_keys(queue, ranges), dirty) | (entries == Role.INTENDED)
         rows, entries, queue, ranges = rows[is_dirty], entries[is_dirty], queue[is_dirty], ranges[is_dirty]
     if not len(rows):
         return None

@@ -9,13 +9,14 @@ from typing import Final
 
 import numpy as np
 
+from refmq.model.vocabulary import CLIENT_FIELDS
 from refmq.trace.record import Outcome
 from refmq.verify.recordings import Gap
-from refmq.verify.spark.broker_screen import START, TABLES, BrokerScreen
+from refmq.verify.spark.broker_screen import START, TABLES, TRANSACTIONS, BrokerScreen
 from refmq.verify.spark.checks import AFTER_BROKER, CHECKS, Part
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
 from refmq.verify.spark.client_screen import ClientScreen
-from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, text_hash
+from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, queue_key, text_hash
 from refmq.verify.spark.digest import Cells, added, digest_cells, keys_of
 from refmq.verify.spark.facts import Columns, Facts, as_signed, cell_columns
 from refmq.verify.spark.record_screen import RecordScreen
@@ -23,13 +24,32 @@ from refmq.verify.spark.suspects import Suspects, part_keys, stream_key
 
 REST: Final = ":rest"
 """Ends the name of a promise whose oracle looks only at events that no screen has judged."""
-TOPICS_OF_BROKERS: Final = ("RMQ_SYS_TRANS_",)
-NODE_REST: Final = (*START, *TABLES)
-SIDES_REST: Final = ("StartStore", "LockQueue", "UnlockQueue", "Heartbeat", "Leave")
-SUBSETS: Final = {
-    f"NodeCoherent{REST}": NODE_REST,
-    f"SidesAgree{REST}": SIDES_REST,
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What an oracle is shown of events that no screen has judged."""
+
+    reads: tuple[str, ...]
+    """Actions; client requests that are screened are never among them."""
+    own_topics: bool = False
+    """Also the steps of the log in the topics of transactions. What is found about those was screened."""
+    messages_of: tuple[str, ...] = ()
+    """Also whatever is about a message of one of these actions."""
+
+
+RARE: Final = tuple(sorted(set(CLIENT_FIELDS) - set(CLIENT_BULK)))
+"""Requests that no screen judges."""
+SIDES_OF: Final = ("SendHalf", "SendBatch", "SendDelayed", "SendBack", "EndTransaction", "CheckReply")
+SIDES_REST: Final = ("StartStore", "LockQueue", "UnlockQueue", "Heartbeat", "Leave", *SIDES_OF)
+RESTS: Final = {
+    f"WellFormed{REST}": Rest(RARE),
+    f"NodeCoherent{REST}": Rest((*START, *TABLES, *TRANSACTIONS), own_topics=True),
+    f"SidesAgree{REST}": Rest(SIDES_REST, messages_of=SIDES_OF),
+    f"AnsweredWhenCalm{REST}": Rest((*RARE, "FlushLog", "StartStore", "FinishRecovery", "StopStore")),
+    f"DurableAck{REST}": Rest(("FlushLog", "FinishRecovery", "SendHalf")),
 }
+COUNTED_MAX: Final = 1 << 20
 CELLS_WAITING_MAX: Final = 1 << 14
 """Cells that are kept to be added before they are handed over."""
 
@@ -55,6 +75,8 @@ class Scan:
 
     node: str
     options: ScanOptions
+    number: int = 0
+    """Of the stream."""
     facts: Facts = field(default_factory=Facts)
     suspects: Suspects = field(default_factory=Suspects)
     _counts: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -115,31 +137,26 @@ class Scan:
         for number in np.flatnonzero(counts).tolist():
             self._counts[divmod(number, len(Outcome))] += int(counts[number])
         at_ns = chunk.rows["at_ns"]
-        self._times = (
-            [min(*self._times[:1], int(at_ns.min())), max(*self._times[1:], int(at_ns.max()))]
-            if (self._times)
-            else [int(at_ns.min()), int(at_ns.max())]
-        )
+        times = [*self._times, int(at_ns.min()), int(at_ns.max())]
+        self._times = [min(times), max(times)]
         self._name(chunk)
 
     def _name(self, chunk: Chunk) -> None:
         """The names of queues and groups that were not met before."""
-        _, first = np.unique(chunk.queue, return_index=True)
-        for at in first.tolist():
-            queue = int(chunk.queue[at])
-            if queue in self._queues:
-                continue
-            self._queues.add(queue)
-            topic, broker = chunk.names.place_of(chunk.names.texts[chunk.rows["subject"][at]])
-            place = f"{topic}/{chunk.rows['queue_id'][at]} at {broker}"
-            self.facts.add("queue", node=broker, k1=as_signed(queue), k2=as_signed(text_hash(broker)), text=place)
-        _, first = np.unique(chunk.rows["actor"], return_index=True)
-        for at in first.tolist():
-            group = int(chunk.names.group[chunk.rows["actor"][at]])
+        for subject, queue_id in places_in(chunk):
+            topic, broker = chunk.names.place_of(chunk.names.texts[subject])
+            number = chunk.names.topic[subject : subject + 1]
+            queue = int(queue_key(number, np.array([queue_id], np.int32))[0])
+            if queue not in self._queues:
+                self._queues.add(queue)
+                place = f"{topic}/{queue_id} at {broker}"
+                keys = {"k1": as_signed(queue), "k2": as_signed(text_hash(broker)), "k3": self.number}
+                self.facts.add("queue", node=broker, text=place, **keys)
+        for actor in np.flatnonzero(np.bincount(chunk.rows["actor"])).tolist():
+            group = int(chunk.names.group[actor])
             if group not in self._groups:
                 self._groups.add(group)
-                name = chunk.names.texts[chunk.rows["actor"][at]].partition("@")[0]
-                self.facts.add("group", k1=as_signed(group), text=name)
+                self.facts.add("group", k1=as_signed(group), text=chunk.names.texts[actor].partition("@")[0])
 
     def _tell_counts(self) -> None:
         first, last = self._times or [0, 0]
@@ -169,13 +186,19 @@ class Scan:
         rest = chunk.only(is_client & ~np.isin(chunk.action, [ACTION_CODE[name] for name in CLIENT_BULK]))
         if len(rest):
             self.suspects.add(f"WellFormed{REST}", stream_key(self.node), "requests of other kinds")
-        tables = chunk.only(chunk.of([name for name in TABLES if name != "CommitOffset"], Outcome.STEP))
-        if len(tables):
-            self.suspects.add_all((f"NodeCoherent{REST}",), part_keys(tables, Part.NODE), "steps beside the log")
+        names = ([name for name in TABLES if name != "CommitOffset"], TRANSACTIONS)
+        steps = chunk.only(chunk.of([*names[0], *names[1]], Outcome.STEP))
+        if len(steps):
+            self.suspects.add_all((f"NodeCoherent{REST}",), part_keys(steps, Part.NODE), "steps beside the log")
         asks = chunk.only(chunk.of(SIDES_REST[1:]))
         if len(asks):
             self.suspects.add_all((f"SidesAgree{REST}",), part_keys(asks, Part.NODE), "requests of other kinds")
-        hidden = chunk.names.numbers_with(TOPICS_OF_BROKERS)
+        if len(rest):
+            self.suspects.add_all((f"AnsweredWhenCalm{REST}",), part_keys(rest, Part.NODE), "requests of other kinds")
+        halves = chunk.only(chunk.of(("SendHalf",), Outcome.OK))
+        if len(halves):
+            self.suspects.add_all((f"DurableAck{REST}",), part_keys(halves, Part.NODE), "half messages")
+        hidden = chunk.names.numbers_with(("RMQ_SYS_TRANS_",))
         shown = chunk.only((chunk.outcome == Outcome.CONSUMED) & np.isin(chunk.rows["subject"], hidden))
         if len(shown):
             self.suspects.add_all(("NoHalfVisible",), part_keys(shown, Part.MESSAGE), "a topic of brokers is consumed")
@@ -197,6 +220,8 @@ class Scan:
         if records.reason:
             self.suspects.add("WellFormed", stream_key(self.node), records.reason)
         for suspect in self.suspects.all():
+            if suspect.invariant.removesuffix(REST) not in CHECKS:
+                continue  # nobody judges it
             key = as_signed(suspect.key)
             self.facts.add("suspect", node=self.node, name=suspect.invariant, k1=key, text=suspect.reason)
         for queue, (when, end) in client.ends.items():
@@ -247,6 +272,17 @@ class Scan:
             self._latencies[name, exponent] += count
 
 
+def places_in(chunk: Chunk) -> list[tuple[int, int]]:
+    """The subjects of a chunk by their strings, each with the queue ids that it has."""
+    subjects, queue_ids = chunk.rows["subject"].astype(np.int64), chunk.rows["queue_id"].astype(np.int64)
+    least, width = int(queue_ids.min()), int(queue_ids.max() - queue_ids.min()) + 1
+    both = subjects * width + (queue_ids - least)
+    # Counting is ten times as fast as sorting, and needs a place for each number that there might be.
+    few = (int(subjects.max()) + 1) * width <= COUNTED_MAX
+    found = np.flatnonzero(np.bincount(both)) if few else np.unique(both)
+    return [(number // width, number % width + least) for number in found.tolist()]
+
+
 def _triggered() -> U64:
     """By action and outcome: the promises that such an event triggers, as bits in the order of `TRIGGERING`."""
     table = np.zeros((len(ACTIONS), len(Outcome)), np.uint64)
@@ -261,4 +297,4 @@ TRIGGERING: Final = tuple(invariant for invariant, check in CHECKS.items() if ch
 TRIGGERED: Final = _triggered()
 
 assert len(TRIGGERING) <= 64, "a bit for each"
-assert {name.removesuffix(REST) for name in SUBSETS} <= set(CHECKS)
+assert {name.removesuffix(REST) for name in RESTS} <= set(CHECKS)

@@ -1,8 +1,9 @@
 """Spark as the engine of the judge: the session, what executors need, and the progress of jobs.
 
 On this machine executors have the same Python and find refmq where we do. Those of a cluster get it from us: the
-sources of `refmq` and `refmq_fast` as one zip file. They need Python, numpy and pyarrow, and see the traces under the
-same paths. (The C extension is used where it is installed; without it the numpy kernel gives the same digests.)
+sources of `refmq` and `refmq_fast` as one zip file, and our C extension beside it. They need Python, numpy and pyarrow,
+and see the traces under the same paths. (An extension that does not fit their machine or their Python is not loaded;
+the numpy kernels give the same digests.)
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from refmq.verify.spark.environment import require_spark
 from refmq.verify.spark.examine import Job, found_from_text
 from refmq.verify.spark.export import ExportWork
 from refmq.verify.spark.judge import Row
+from refmq.verify.spark.native import shared_object
 from refmq.verify.spark.scan import ScanOptions
 from refmq.verify.spark.tasks import ExamineWork, Reader, RowsWork, ScanWork, packed, read_files
 from refmq.verify.verdicts import Found
@@ -46,7 +48,9 @@ CONFIGURATION: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.ansi.enabled": "false",  # sums of digests wrap around
     "spark.sql.shuffle.partitions": "8",
-    "spark.sql.adaptive.enabled": "true",
+    # The tables are small: compiling a plan costs more than running it as it is.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     "spark.driver.memory": "1g",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
@@ -65,8 +69,10 @@ def spark_session(master: str = LOCAL, settings: dict[str, str] | None = None) -
     os.environ.setdefault("JAVA_HOME", str(java.home))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1") if master.startswith("local") else None
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
+    assert SparkContext._active_spark_context is None, "there is one session at a time"
     for name in ("py4j", "SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     builder = SparkSession.builder.master(master)
@@ -83,6 +89,9 @@ def spark_session(master: str = LOCAL, settings: dict[str, str] | None = None) -
         try:
             if not is_here(master):
                 session.sparkContext.addPyFile(str(zipped_sources(Path(folder))))
+                extension = shared_object()
+                if extension is not None:
+                    session.sparkContext.addFile(str(extension))
             yield session
         finally:
             session.stop()

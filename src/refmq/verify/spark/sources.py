@@ -15,7 +15,7 @@ from refmq.verify.spark.tasks import ExamineWork, RowsWork, ScanWork, unpacked
 TEXT_SCHEMA = "text string"
 
 
-class Numbered(InputPartition):
+class Numbered(InputPartition):  # type: ignore[misc,unused-ignore]  # where pyspark is not installed
     """A partition: the number of a task."""
 
     def __init__(self, number: int) -> None:
@@ -23,7 +23,7 @@ class Numbered(InputPartition):
         self.number = number
 
 
-class _Reader(DataSourceReader):
+class _Reader(DataSourceReader):  # type: ignore[misc,unused-ignore]  # where pyspark is not installed
     """Runs tasks."""
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -57,7 +57,7 @@ class _ExamineReader(_Reader):
             yield pa.RecordBatch.from_arrays([pa.array([text], pa.string())], names=["text"])
 
 
-class ScanSource(DataSource):
+class ScanSource(DataSource):  # type: ignore[misc,unused-ignore]  # where pyspark is not installed
     """The facts of a pass."""
 
     @classmethod
@@ -71,7 +71,7 @@ class ScanSource(DataSource):
         return _ScanReader(dict(self.options))
 
 
-class RowsSource(DataSource):
+class RowsSource(DataSource):  # type: ignore[misc,unused-ignore]  # where pyspark is not installed
     """The rows of dirty ranges."""
 
     @classmethod
@@ -85,7 +85,7 @@ class RowsSource(DataSource):
         return _RowsReader(dict(self.options))
 
 
-class ExamineSource(DataSource):
+class ExamineSource(DataSource):  # type: ignore[misc,unused-ignore]  # where pyspark is not installed
     """What oracles found, as JSON."""
 
     @classmethod
@@ -106,7 +106,7 @@ class _ExportReader(_Reader):
             yield pa.RecordBatch.from_arrays(columns, names=list(written._fields))
 
 
-class ExportSource(DataSource):
+class ExportSource(DataSource):  # type: ignore[misc,unused-ignore]  # where pyspark is not installed
     """Parquet files as they are written."""
 
     @classmethod

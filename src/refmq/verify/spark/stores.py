@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 from refmq.inspect.files import INDEX_HEADER, QUEUE_BLANK_SIZE, StoreFiles, look_at_store
 from refmq.inspect.verify import DELAY_TOPIC
 from refmq.net.files import RealDisk
+from refmq.protocol.names import TRACE_TOPIC
 from refmq.verify.local import Progress, no_progress
 from refmq.verify.spark import plans
 from refmq.verify.spark.columns import U64, mix
 from refmq.verify.spark.digest import keys_of, signed
 from refmq.verify.spark.facts import Columns, as_signed
 from refmq.verify.spark.log_pieces import INDEX_ENTRY, QUEUE_UNIT, PieceOfLog, Rows, read_piece, topic_hash
+from refmq.verify.spark.message_traces import published_by
 
 PIECE_BYTES: Final = 64 << 20
 RANGE_SHIFT: Final = 10
@@ -40,6 +42,9 @@ SIDES: Final = (("queue", LOGGED, QUEUED), ("index", KEYED, INDEXED))
 FLAWS_MAX: Final = 1_000
 RANGES_MAX: Final = 100_000
 DELAYED: Final = topic_hash(DELAY_TOPIC)
+TRACES: Final = topic_hash(TRACE_TOPIC)
+TRACED_MAX: Final = 1_000_000
+"""Messages named by clients that are looked for in one run."""
 TRANSACTIONS_QUEUED: Final = (0x0, 0x8)
 
 
@@ -145,6 +150,8 @@ class StoreWork:
     pieces: tuple[Piece, ...]
     seed: int = 0
     dirty: bytes | None = None
+    wanted: bytes | None = None
+    """Physical offsets of which the keys are wanted: those that clients named."""
 
     def run(self, number: int) -> Iterator[Columns]:
         piece = self.pieces[number]
@@ -152,10 +159,14 @@ class StoreWork:
         if path.stat().st_size == 0:
             return
         with path.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            yield from _Reader(piece, keys_of(self.seed), self._keys()).read(memoryview(data).toreadonly())
+            reader = _Reader(piece, keys_of(self.seed), self._keys(), self._wanted())
+            yield from reader.read(memoryview(data).toreadonly())
 
     def _keys(self) -> U64 | None:
         return None if self.dirty is None else np.frombuffer(self.dirty, np.uint64)
+
+    def _wanted(self) -> NDArray[np.int64]:
+        return np.frombuffer(self.wanted or b"", np.int64)
 
 
 @dataclass(slots=True)
@@ -163,6 +174,7 @@ class _Reader:
     piece: Piece
     keys: U64
     dirty: U64 | None
+    wanted: NDArray[np.int64]
 
     def read(self, data: memoryview) -> Iterator[Columns]:
         try:
@@ -184,6 +196,11 @@ class _Reader:
                     yield self._told(item)
                 continue
             units, keys = item
+            if self.dirty is None:
+                yield from self._told_by_clients(data, units)
+            elif len(self.wanted):
+                named = keys[np.isin(keys["physical_offset"], self.wanted)]
+                yield self._places(named["physical_offset"], named["hash"], "key", [""] * len(named))
             queued = units[np.isin(units["transaction"], TRANSACTIONS_QUEUED)]
             salted = queued["topic"] ^ np.uint64((piece.store + 1) * 0x9E3779B97F4A7C15 & 0xFFFF_FFFF_FFFF_FFFF)
             numbers = _queue_numbers(salted, queued["queue_id"].astype(np.int64))
@@ -193,6 +210,22 @@ class _Reader:
             yield from self._side(KEYED, self._of_store(keys), keys["physical_offset"], LOG_SHIFT, key_values(keys))
             values = [units["message"], units["size_bytes"], units["queue_offset"]]
             yield from self._side(RECORDED, self._of_store(units), units["physical_offset"], LOG_SHIFT, values)
+
+    def _told_by_clients(self, data: memoryview, units: Rows) -> Iterator[Columns]:
+        """What trace messages in the log say to be in it."""
+        found = [
+            each
+            for at in units["physical_offset"][units["topic"] == np.uint64(TRACES)].tolist()
+            for each in published_by(data[at - self.piece.begin :], at)
+        ]
+        if found:
+            texts = [f"{each.unique_key} of {each.topic}, sent by {each.group}" for each in found]
+            places, hashes = ([getattr(each, name) for each in found] for name in ("physical_offset", "hash"))
+            yield self._places(np.array(places, np.int64), np.array(hashes, np.int64), "traced", texts)
+
+    def _places(self, at: NDArray[Any], hashes: NDArray[Any], kind: str, texts: list[str]) -> Columns:
+        stores = np.full(len(at), self.piece.store)
+        return {"kind": [kind] * len(at), "k2": at.astype(np.int64), "s1": hashes, "k1": stores, "text": texts}
 
     def _of_store(self, rows: Rows) -> U64:
         return np.full(len(rows), self.piece.store + 1, np.uint64)
@@ -307,14 +340,21 @@ def judge_stores(
             store.queues[key] = f"{queue.topic}/{queue.queue_id}"
     engine.facts_of(StoreWork(tuple(pieces), seed), len(pieces), progress)
     flaws = _Flaws(stores)
-    flaws.look_at_log(engine.sql(f"SELECT kind, name, k1, k2, k3, n, k4, s1 FROM facts WHERE kind <> 'cell' {FIRST}"))
+    flaws.look_at_log(
+        engine.sql(f"SELECT kind, name, k1, k2, k3, n, k4, s1 FROM facts WHERE kind IN ('piece', 'damage') {FIRST}")
+    )
     counted = engine.sql("SELECT k4, CAST(sum(n) AS BIGINT) FROM facts WHERE kind = 'cell' GROUP BY k4")
     counts = {int(str(side)): int(str(count)) for side, count in counted}
     dirty = _differing(engine)
     if replicas:
         flaws.look_at_replicas(_log_sums(engine))
-    if len(dirty):
-        engine.facts_of(StoreWork(tuple(pieces), seed, dirty.tobytes()), len(pieces), progress)
+    named = "SELECT k2, s1, min(text) FROM facts WHERE kind = 'traced' GROUP BY k2, s1"
+    traced = engine.sql(f"{named} LIMIT {TRACED_MAX}")
+    if len(dirty) or traced:
+        wanted = np.array(sorted({int(str(row[0])) for row in traced}), np.int64)
+        again = StoreWork(tuple(pieces), seed, dirty.tobytes(), wanted.tobytes())
+        engine.facts_of(again, len(pieces), progress)
+        flaws.look_at_traced(traced, engine.sql("SELECT DISTINCT k2, s1 FROM facts WHERE kind = 'key'"))
         for name, left, right in SIDES:
             flaws.look_at_rows(name, engine.sql(_unmatched(left, right)))
     return StoreJudgement(
@@ -373,8 +413,8 @@ def _unmatched(left: int, right: int) -> str:
     return f"""
 SELECT coalesce(mine.k1, other.k1), coalesce(mine.k2, other.k2),
   mine.s1, mine.s2, mine.s3, other.s1, other.s2, other.s3
-FROM (SELECT * FROM facts WHERE k4 = {left}) AS mine
-FULL OUTER JOIN (SELECT * FROM facts WHERE k4 = {right}) AS other
+FROM (SELECT * FROM facts WHERE kind = 'row' AND k4 = {left}) AS mine
+FULL OUTER JOIN (SELECT * FROM facts WHERE kind = 'row' AND k4 = {right}) AS other
   ON mine.k1 = other.k1 AND mine.k2 = other.k2{same_key}
 WHERE mine.k1 IS NULL OR other.k1 IS NULL OR mine.s1 <> other.s1 OR mine.s2 <> other.s2 OR mine.s3 <> other.s3
 ORDER BY 1, 2 LIMIT {FLAWS_MAX}"""
@@ -409,6 +449,16 @@ class _Flaws:
                 ended = ended or bool(is_end)
                 expected = max(expected, last) if not is_end else expected
             store.log_end = max((int(str(row[3])) for row in own if row[0] == "piece" and row[5]), default=expected)
+
+    def look_at_traced(self, traced: Sequence[tuple[object, ...]], known: Sequence[tuple[object, ...]]) -> None:
+        """What clients were told to be stored is in one of the logs, unless it has expired in all of them."""
+        there = {(int(str(at)), int(str(value))) for at, value in known}
+        begin = max(store.files.log.begin for store in self.stores)
+        for at, value, text in traced:
+            place = int(str(at)), int(str(value))
+            if place not in there and place[0] >= begin:
+                sentence = f"a client was told that {text} is stored at {place[0]}, and no log has it there"
+                self.add(0, "AckedSurvives", sentence)
 
     def look_at_rows(self, name: str, rows: Sequence[tuple[object, ...]]) -> None:
         for row in rows:

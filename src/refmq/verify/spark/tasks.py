@@ -61,7 +61,7 @@ class ScanWork(Work):
     def run(self, number: int) -> Iterator[Columns]:
         stream = self.streams[number]
         chunks, gaps = self.reader(stream)
-        return Scan(stream.name, self.options).run(chunks, gaps)
+        return Scan(stream.name, self.options, number).run(chunks, gaps)
 
 
 @dataclass(frozen=True, slots=True)
