@@ -393,9 +393,9 @@ DurableHasCause == [][durable' # durable => slot = "asked"]_vars
 \* The bell of the box rings, or is about to, while letters lie in it and nobody reads them.
 NoLetterInSilence == down # <<>> => downBell \/ control = "rings" \/ io = "reads"
 
-\* A frame brings one letter up and one for its flush, and at most three down.
-BoxesAreBounded == LET frames == Cardinality(Conn) * Len(Program)
-                   IN  Len(up) <= 2 * frames /\ Len(down) <= 3 * frames
+\* A frame brings one record, one letter up and one for its flush, and at most three down.
+NothingGrows == LET frames == Cardinality(Conn) * Len(Program)
+                IN  Len(log) <= frames /\ Len(up) <= 2 * frames /\ Len(down) <= 3 * frames /\ Len(lock) <= 2
 
 All(kinds) == {<<c, n>> : c \in Conn, n \in {m \in Frame : Program[m] \in kinds}}
 

@@ -33,7 +33,7 @@ def test_a_check_splits_a_trace_as_its_oracle_may_be_split(name: str) -> None:
     ours, theirs = CHECKS[name].part, {"transaction": "message"}.get(str(partition), str(partition))
     assert str(ours) == theirs or (ours is Part.STREAM and theirs == "whole")
     reads = CHECKS[name].reads
-    shared = {action for action in ORACLES[name].shared if not reads or action in {*reads, *CHECKS[name].shared}}  # type: ignore[attr-defined]  # an `Oracle`
+    shared = {action for action in ORACLES[name].shared if not reads or action in {*reads, *CHECKS[name].shared}}
     assert shared <= set(CHECKS[name].shared), "what every part needs"
 
 
