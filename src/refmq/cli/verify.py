@@ -25,6 +25,8 @@ from refmq.verify.verdicts import Judgement
 
 PROGRESS_INTERVAL_S = 0.2
 LOCAL_MASTER = "local[*]"
+CLOCK_SLACK_MS = 1000
+"""How much later than its record an event of a real broker may be."""
 
 
 class EngineChoice(StrEnum):
@@ -97,7 +99,7 @@ def command(
     recordings = find_recordings(places)
     for gap in recordings.gaps:
         warn(str(gap))
-    promises = Promises(flush_sync=flush == "sync", settled=settled)
+    promises = Promises(flush_sync=flush == "sync", settled=settled, clock_slack_ms=CLOCK_SLACK_MS)
     needs_spark = exact or places_only
     if choice is EngineChoice.LOCAL and needs_spark:
         raise UsageError("--exact and --places-only are ways of Spark; the oracles alone look at everything.")

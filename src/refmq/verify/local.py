@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from refmq.verify.oracles import ORACLES, Finding, Line, Promises
@@ -43,7 +44,7 @@ def judge_here(recordings: Recordings, promises: Promises, progress: Progress = 
         if len(lines) % 65_536 == 0:
             progress(0.5 * reading.bytes_read / max(recordings.size_bytes, 1), "reading")
     gaps = (*recordings.gaps, *reading.gaps)
-    known = Promises(promises.flush_sync, promises.complete and not gaps, promises.settled)
+    known = replace(promises, complete=promises.complete and not gaps)
     census = counting.census()
     found: dict[str, Found] = {}
     for number, invariant in enumerate(ORACLES):

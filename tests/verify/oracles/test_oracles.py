@@ -22,6 +22,7 @@ from tests.verify.oracles.stories import (
     Lines,
     Told,
     acknowledged,
+    after,
     asked_by_key,
     batch_at,
     bounded,
@@ -352,6 +353,17 @@ def test_nobody_is_asked_about_a_message_that_is_decided() -> None:
         lines = story(("StartStore", STEP, {}), between, *asked)
         found = [finding.sentence for finding in ORACLES["NodeCoherent"](lines, Promises())]
         assert any("it was decided before" in sentence for sentence in found) is is_found
+
+
+@pytest.mark.parametrize(
+    ("early_ms", "slack_ms", "is_found"), [(0, 0, False), (3, 0, True), (3, 3, False), (4, 3, True)]
+)
+def test_a_stamp_is_a_time_at_which_something_was_stored(early_ms: int, slack_ms: int, is_found: int) -> None:
+    lines = story(("StartStore", STEP, {}), ("AppendMessage", STEP, {"d": 100}))
+    stored_ms = lines[-1].at_ns // 1_000_000
+    lines = after(1, lines, ("WriteCheckpoint", STEP, {"a": stored_ms - early_ms}))
+    found = [finding.sentence for finding in ORACLES["NodeCoherent"](lines, Promises(clock_slack_ms=slack_ms))]
+    assert sum("nothing was stored at" in sentence for sentence in found) == is_found
 
 
 @pytest.mark.parametrize(("read_to", "is_found"), [(1, False), (0, True)])

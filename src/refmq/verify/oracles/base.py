@@ -81,6 +81,8 @@ class Promises:
     """No event is missing. A trace that says that it dropped some is not complete."""
     settled: bool = True
     """The lines end with a quiet time in which everything that should happen in the end has happened."""
+    clock_slack_ms: int = 0
+    """An event may be this much later than what it tells of: on a real clock a step takes its time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -126,7 +126,7 @@ def judge_by(engine: Engine, recordings: Recordings, wishes: Wishes, progress: P
     engine.scan(recordings.streams, options, progress)
     small = small_facts(engine)
     census, gaps = small.census, (*recordings.gaps, *small.gaps)
-    promises = Promises(wishes.promises.flush_sync, wishes.promises.complete and not gaps, wishes.promises.settled)
+    promises = replace(wishes.promises, complete=wishes.promises.complete and not gaps)
     judged = [
         invariant
         for invariant in (PLACES if wishes.places_only else ORACLES)
