@@ -236,7 +236,7 @@ KINDS: Final = (
         "number without meaning",
         "a field holds something where there is nothing to say",
         ("WellFormed",),
-        {BROKER: changed("FlushLog", 0, 0, b=1)},
+        {BROKER: changed("FlushLog", 0, 0, c=1)},
     ),
 )
 """What can be planted in a round."""
