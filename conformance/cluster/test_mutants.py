@@ -18,7 +18,7 @@ QUICKLY_FOUND = {
     "ack-before-flush": {"DurableAck", "AckedSurvives", "NodeCoherent"},
     "never-released": {"AnsweredWhenCalm", "DelayedDelivered"},
     "flush-timeout-is-ok": {"DurableAck", "NodeCoherent"},
-    "wake-only-first": {"HeldPullWakes", "AnsweredWhenCalm"},
+    "wake-off-by-one": {"HeldPullWakes", "AnsweredWhenCalm"},
     "commit-other-queue": {"SidesAgree", "CommittedOffsetKept", "CommittedOffsetNeverAhead"},
     "commit-told-twice": {"SidesAgree"},
     "rollback-commits": {"RolledBackNeverVisible", "NodeCoherent", "SidesAgree", "NoHalfVisible"},

@@ -77,7 +77,7 @@ def cases(lines: Sequence[Line]) -> Iterator[tuple[str, str, list[Line]]]:
         if line.node == BROKER and line.outcome == Outcome.STEP and line.action in kinds:
             places.setdefault(line.action, []).append(at)
     for action, found in sorted(places.items()):
-        for what, altered in alterations(lines, found[len(found) // 2]):
+        for what, altered in alterations(lines, found[(len(found) - 1) // 2]):
             yield action, what, altered
 
 

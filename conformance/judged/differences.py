@@ -11,9 +11,7 @@ EVENTS: Final = ("dropped", "doubled", "swapped")
 NUMBERED: Final = "the events are numbered, which oracles check; without the numbers it is a run that could be"
 SILENT: Final = "the clients of this run recorded no steps of Rebalance, so TLC lets them do what they like"
 CLOCK: Final = "the oracles compare with the time of the event, which TLC does not get"
-OTHER_SIDE: Final = "the oracles compare with what the client was told"
 NOT_READ: Final = "no oracle reads it"
-ONLY_ONCE: Final = "nothing else names it: an op message is neither acknowledged nor served"
 A_LABEL: Final = "only filters look at it; TLC compares it when recovery dispatches the message again"
 SUPERSEDED: Final = "no checkpoint speaks of this flush: a later one covers it"
 
@@ -21,30 +19,28 @@ NOT_BY_BOTH: Final[dict[tuple[str, str], tuple[str, str]]] = {
     **dict.fromkeys(
         [
             *((action, "dropped") for action in (
-                "AckPut", "CommitOffset", "Heartbeat", "LockQueue", "PersistOffsets", "RemoveMember", "ServeMessage",
+                "AckPut", "CommitOffset", "Heartbeat", "PersistOffsets", "RemoveMember", "ServeMessage",
             )),
             *((action, "doubled") for action in (
                 "EndTransaction", "FlushIndex", "FlushLog", "FlushQueue", "Heartbeat", "LockQueue", "PersistOffsets",
                 "PersistProgress", "ServeMessage", "WriteCheckpoint",
             )),
             *((action, "swapped") for action in (
-                "AckPut", "AppendMessage", "CommitOffset", "DispatchMessage", "EndTransaction", "FinishRecovery",
-                "FlushQueue", "HalfRemoved", "Heartbeat", "ImmunityOver", "LockQueue", "PersistOffsets",
-                "PersistProgress", "RemoveMember", "SendHalf", "ServeMessage", "WriteOp",
+                "AckPut", "CommitOffset", "DispatchMessage", "EndTransaction", "FinishRecovery", "FlushQueue",
+                "Heartbeat", "ImmunityOver", "PersistOffsets", "PersistProgress", "RemoveMember", "SendHalf",
+                "ServeMessage", "WriteOp",
             )),
         ],
         (ORACLES, NUMBERED),
     ),
     ("CommitOffset", "after"): (ORACLES, SILENT),
     ("CommitOffset", "queue_id"): (ORACLES, SILENT),
-    ("LockQueue", "queue_id"): (ORACLES, OTHER_SIDE),
     ("LockQueue", "at_ms"): (ORACLES, CLOCK),
     ("UnlockQueue", "at_ms"): (ORACLES, CLOCK),
     ("WriteCheckpoint", "queue_ms"): (ORACLES, CLOCK),
     ("FlushIndex", "entries_to"): (TLC, NOT_READ),
     ("TruncateLog", "log_ms"): (TLC, NOT_READ),
     ("WriteCheckpoint", "queues_to"): (TLC, NOT_READ),
-    ("AppendMessage", "message"): (NOBODY, ONLY_ONCE),
     ("DispatchMessage", "tags_code"): (NOBODY, A_LABEL),
     ("FlushLog", "log_ms"): (NOBODY, SUPERSEDED),
 }  # fmt: skip
