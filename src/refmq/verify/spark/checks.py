@@ -76,6 +76,9 @@ class Check:
     """Actions that every part needs; faults always are."""
     blind: str = ""
     """What the proof does not see and the oracle would."""
+    thin: Collection[str] = ()
+    """Steps of a broker of which the oracle only asks whether there were any in between: of several in a row, outside
+    the broker's own topics, it is shown the first."""
 
 
 def absent(part: Part, trigger: Trigger, reads: Collection[str], **more: Collection[str]) -> Check:
@@ -137,6 +140,7 @@ _ROWS: Final[Mapping[str, Check]] = {
         Part.NODE,
         events("EndTransaction", outcome=Outcome.STEP),
         ("StartStore", "AppendMessage", "EndTransaction", "WriteOp", "RoundStart"),
+        thin=("AppendMessage",),
     ),
     "CommittedOffsetNeverAhead": Check(
         Part.GROUP,

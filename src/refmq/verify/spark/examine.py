@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from refmq.trace.record import Outcome
 from refmq.verify.local import counted, shown_with
@@ -149,6 +150,7 @@ class Selection:
         self._messages: U64 | None = None
         """Of `Rest.messages_of`, once somebody has looked for them."""
         self._shared = table_of(job.check.shared)
+        self._thin = table_of(job.check.thin) if job.check.thin else None
 
     def of(self, chunk: Chunk) -> Chunk:
         """What actions say is asked first: few events are left to be asked for their keys."""
@@ -162,7 +164,16 @@ class Selection:
         if self.job.check.part is not Part.STREAM:  # there the numbers of events count, and these have others
             chosen |= FAULT[chunk.action] & (chunk.outcome == Outcome.STEP)
         chosen[read[ours]] = True
-        return chunk.only(chosen)
+        return chunk.only(chosen if self._thin is None else self._thinned(chunk, chosen, self._thin))
+
+    @staticmethod
+    def _thinned(chunk: Chunk, chosen: Mask, thin: Mask) -> NDArray[np.intp]:
+        """Of events of `Check.thin` that follow each other among the chosen ones, the first."""
+        places = np.flatnonzero(chosen)
+        own = np.isin(chunk.rows["subject"][places], chunk.names.numbers_with(OWN_TOPICS))
+        is_thin = thin[chunk.action[places]] & (chunk.outcome[places] == Outcome.STEP) & ~own
+        again = is_thin[1:] & is_thin[:-1]
+        return np.asarray(places[~np.append(False, again)] if len(places) else places, np.intp)
 
     def _is_read(self, chunk: Chunk) -> Mask:
         chosen, rest = self._reads[chunk.action], self.rest
