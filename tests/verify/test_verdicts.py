@@ -8,6 +8,7 @@ from refmq.trace.record import Outcome
 from refmq.verify.oracles import ORACLES, Finding, Line, Promises
 from refmq.verify.recordings import Gap
 from refmq.verify.verdicts import MEANINGS, Census, Counting, Found, Judgement, Shown, Status, conclude, shown_of
+from refmq.verify.words import in_words
 
 Counts = dict[tuple[str, str, int], int]
 CLIENTS: Counts = {
@@ -86,6 +87,7 @@ def test_a_census_counts_lines() -> None:
 
 def test_a_finding_is_shown_with_its_line() -> None:
     line = Line("c", "Pull", Outcome.OK, 1, 7, "g@1", "t@b", 0, 0, 0, 0, 0, 4)
-    shown = shown_of(Finding("SkippedPoll", "it skips", 3), line, ("a row",))
-    assert (shown.node, shown.broker, shown.at_ns, shown.sequence, shown.witness) == ("c", "b", 7, 4, ("a row",))
+    shown = shown_of(Finding("SkippedPoll", "it skips", 3), line, (line,))
+    assert (shown.node, shown.broker, shown.at_ns, shown.sequence, shown.witness) == ("c", "b", 7, 4, (in_words(line),))
+    assert shown.plain == ("g@1 is to go on at offset 0 of t/0 at b, which ends at 0",)
     assert shown_of(Finding("SkippedPoll", "it skips", 3), None).node == ""

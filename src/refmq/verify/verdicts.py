@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from refmq.model.vocabulary import ANOMALIES, CLIENT_FIELDS, PROTOCOLS
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import NEED_INVOKES, ORACLES, Finding, Line, Promises
+from refmq.verify.plain import sentence_of
 from refmq.verify.recordings import Gap
+from refmq.verify.words import in_words
 
 WITNESSED_MAX: Final = 20
 """Findings of one promise that are told with their rows; of the others there is the number."""
@@ -67,6 +69,8 @@ class Shown:
     at_ns: int = 0
     sequence: int = -1
     witness: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+    """The witness in sentences; empty ones for what has no words."""
     doubt: str = ""
     """The gap that may explain it."""
 
@@ -227,15 +231,14 @@ def _doubted(shown: Shown, gaps: Sequence[Gap]) -> Shown:
     doubt = doubt_of(shown, gaps)
     if not doubt:
         return shown
-    return Shown(
-        shown.invariant, shown.sentence, shown.node, shown.broker, shown.at_ns, shown.sequence, shown.witness, doubt
-    )
+    return replace(shown, doubt=doubt)
 
 
-def shown_of(finding: Finding, line: Line | None, witness: Sequence[str] = ()) -> Shown:
+def shown_of(finding: Finding, line: Line | None, witness: Sequence[Line] = ()) -> Shown:
     """A finding with the line that it names."""
+    told, plain = tuple(map(in_words, witness)), tuple(map(sentence_of, witness))
     if line is None:
-        return Shown(finding.invariant, finding.sentence, witness=tuple(witness))
+        return Shown(finding.invariant, finding.sentence, witness=told, plain=plain)
     return Shown(
         finding.invariant,
         finding.sentence,
@@ -243,5 +246,6 @@ def shown_of(finding: Finding, line: Line | None, witness: Sequence[str] = ()) -
         line.queue[1],
         line.at_ns,
         line.sequence,
-        tuple(witness),
+        told,
+        plain,
     )

@@ -230,7 +230,8 @@ def found_to_text(invariant: str, found: Found) -> str:
 
 def found_from_text(text: str) -> tuple[str, Found]:
     data = json.loads(text)
-    shown = tuple(Shown(**{**each, "witness": tuple(each["witness"])}) for each in data["shown"])
+    texts = ("witness", "plain")
+    shown = tuple(Shown(**{**each, **{name: tuple(each[name]) for name in texts}}) for each in data["shown"])
     return data["invariant"], Found(data["count"], shown)
 
 
