@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from refmq.model.vocabulary import CLIENT_FIELDS, FIELDS
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import ORACLES
 
@@ -77,8 +78,8 @@ class Check:
     blind: str = ""
     """What the proof does not see and the oracle would."""
     thin: Collection[str] = ()
-    """Steps of a broker of which the oracle only asks whether there were any in between: of several in a row, outside
-    the broker's own topics, it is shown the first."""
+    """Events of which the oracle only asks whether there were any in between: of several in a row, outside the broker's
+    own topics, it is shown the first and the last."""
 
 
 def absent(part: Part, trigger: Trigger, reads: Collection[str], **more: Collection[str]) -> Check:
@@ -305,6 +306,7 @@ _ROWS: Final[Mapping[str, Check]] = {
         (),
         "absent: nothing to find without Produce",
         events("Produce", outcome=INVOKE),
+        thin=sorted({*FIELDS, *CLIENT_FIELDS} - {"Subscribe", "Leave", "Produce", "Listen"}),
     ),
 }
 """Promise -> how it is checked."""

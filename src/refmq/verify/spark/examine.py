@@ -89,7 +89,7 @@ def examine(
         if placed is not None:
             lines = [line for _, line in heapq.merge(*placed, key=_order)]
         else:
-            lines = Replayed(selection, streams, chunks)
+            lines = Replayed(selection, [stream for stream in streams if stream in selection.streams], chunks)
         found = ORACLES[selection.job.promise](lines, promises)
         if selection.rest is not None and selection.rest.own_topics:
             found = unscreened(found, lines, selection)
@@ -125,9 +125,13 @@ def gathered(
         for chunk in chunks(stream):
             for number, selection in enumerate(selections):
                 lists = kept[number]
-                if lists is None:
+                if lists is None and stream in selection.streams:
                     continue
                 chosen = selection.of(chunk)
+                if len(chosen):
+                    selection.streams.add(stream)
+                if lists is None:
+                    continue
                 counts[number] += len(chosen)
                 if counts[number] > KEPT_LINES_MAX:
                     kept[number] = None
@@ -141,6 +145,8 @@ class Selection:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.streams: set[Stream] = set()
+        """Those that have such events, once `gathered` has looked."""
         self.is_counted = job.invariant != f"WellFormed{REST}"
         """Whether the events still have numbers one after another."""
         self._keys = None if EVERYTHING in job.keys else np.array(sorted(job.keys), np.uint64)
@@ -168,12 +174,12 @@ class Selection:
 
     @staticmethod
     def _thinned(chunk: Chunk, chosen: Mask, thin: Mask) -> NDArray[np.intp]:
-        """Of events of `Check.thin` that follow each other among the chosen ones, the first."""
+        """The chosen events without those inside a run of `Check.thin`."""
         places = np.flatnonzero(chosen)
         own = np.isin(chunk.rows["subject"][places], chunk.names.numbers_with(OWN_TOPICS))
-        is_thin = thin[chunk.action[places]] & (chunk.outcome[places] == Outcome.STEP) & ~own
-        again = is_thin[1:] & is_thin[:-1]
-        return np.asarray(places[~np.append(False, again)] if len(places) else places, np.intp)
+        is_thin = np.concatenate(([False], thin[chunk.action[places]] & ~own & ~chunk.is_world[places], [False]))
+        inside = is_thin[:-2] & is_thin[1:-1] & is_thin[2:]
+        return np.asarray(places[~inside], np.intp)
 
     def _is_read(self, chunk: Chunk) -> Mask:
         chosen, rest = self._reads[chunk.action], self.rest
