@@ -38,6 +38,10 @@ NEED_SYNC: Final = frozenset({"DurableAck", "NeverServeUnflushed"})
 """They speak of brokers that flush before they answer."""
 NEED_SENDS: Final = frozenset({"NoInvention"})
 """They need to know of everything that was sent."""
+NEED_LIVES: Final = frozenset({"AnsweredWhenCalm", "HeldPullWakes", "RouteKnown", "MembersKnown", "MembersTold"})
+"""They speak of what nothing disturbed."""
+ASKED_FOR: Final = ("Heartbeat", "Leave", "CommitOffset", "LockQueue")
+"""Steps that a broker takes only because a client asks for them."""
 NEED_CLIENTS_TO_KNOW: Final = frozenset({"AckedSurvives", "SkippedPoll", "NonmonotonicPoll", "FilteredPull"})
 """A missing event of a client alone can make these look broken."""
 
@@ -115,9 +119,15 @@ class Census:
 
     @property
     def has_requests(self) -> bool:
-        """Whether clients noted down what they asked for, and not only what came of it."""
+        """Whether clients noted down all that they asked for, and not only what came of it, or what became of messages:
+        a broker did nothing for them that they did not note."""
         applications = {"Produce", "Subscribe", "Listen"}
-        return self.has(set(CLIENT_FIELDS) - applications, (Outcome.INVOKE,))
+        unasked = [
+            action
+            for action in ASKED_FOR
+            if self.has((action,), (Outcome.STEP,)) and not self.has((action,), (Outcome.INVOKE,))
+        ]
+        return not unasked and self.has(set(CLIENT_FIELDS) - applications, (Outcome.INVOKE,))
 
     def count(self, name: str) -> int:
         """Events with the name of one action."""
@@ -172,7 +182,9 @@ class Judgement:
 def why_not_judged(invariant: str, census: Census, promises: Promises) -> str:
     """Why a promise cannot be judged in a trace; empty if it can."""
     if invariant in NEED_INVOKES and not census.has_requests:
-        return "no client recorded what it asked for"
+        return "no client recorded all that it asked for"
+    if invariant in NEED_LIVES and not census.has(("StartStore", "FinishRecovery", "AppendMessage"), (Outcome.STEP,)):
+        return "no broker recorded its life, and so what disturbed it"
     if invariant in NEED_SENDS and not census.has(SENDS, (Outcome.INVOKE,)):
         return "no producer recorded what it sent"
     if invariant in NEED_SYNC and not promises.flush_sync:
