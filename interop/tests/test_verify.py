@@ -129,6 +129,7 @@ def statuses_of(traces: Path) -> dict[str, Verdict]:
 
 def test_what_clients_saw_of_a_killed_broker_is_judged(folder: Path, nameserver: Nameserver) -> None:
     settings = {**TINY_STORE, "flushDiskType": "SYNC_FLUSH", "mappedFileSizeCommitLog": "1048576"}
+    settings["registerNameServerPeriod"] = "10000"  # a nameserver forgets it when it hears that the killed one is gone
     broker = Broker(folder / "recorded", nameserver.address, name="broker-traced", settings=settings).start()
     traces = folder / "recorded-traces"
     acknowledged = asyncio.run(asyncio.wait_for(produce(nameserver.address, broker, traces), 240))
