@@ -478,6 +478,7 @@ rmq_status rmq_posix_disk_new(const char *root, const rmq_posix_settings *settin
         return RMQ_NO_MEMORY;
     }
     made->settings = *settings;
+    rmq_windows_init(&made->windows, settings->mapped_bytes);
     *disk = made;
     return RMQ_OK;
 }
@@ -493,6 +494,7 @@ void rmq_posix_disk_free(rmq_posix_disk *disk)
         free(name);
     }
     rmq_table_free(&disk->names);
+    rmq_windows_close(&disk->windows, NULL);
     free(disk->root);
     free(disk);
 }
