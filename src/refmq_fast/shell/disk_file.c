@@ -232,6 +232,11 @@ rmq_status rmq_posix_read(void *context, rmq_file given, int64_t position, uint8
     return RMQ_OK;
 }
 
+void rmq_posix_expect(void *context, rmq_file file, int64_t position, size_t length)
+{
+    rmq_windows_expect(&((rmq_posix_disk *)context)->windows, file, position, length);
+}
+
 /* How a write ended that did `done` of `length` bytes. */
 static rmq_status write_failed(rmq_posix_disk *disk, const rmq_posix_file *file, size_t done, size_t length, int number)
 {

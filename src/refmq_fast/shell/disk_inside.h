@@ -72,6 +72,7 @@ void rmq_posix_file_free(rmq_posix_disk *disk, rmq_posix_file *file);
 int rmq_posix_descriptor(rmq_posix_disk *disk, rmq_posix_file *file, int *number);
 
 rmq_status rmq_posix_read(void *context, rmq_file file, int64_t position, uint8_t *to, size_t length);
+void rmq_posix_expect(void *context, rmq_file file, int64_t position, size_t length);
 rmq_status rmq_posix_write(void *context, rmq_file file, int64_t position, const uint8_t *from, size_t length);
 rmq_status rmq_posix_data_end(void *context, rmq_file file, int64_t *end);
 void rmq_posix_close(void *context, rmq_file file);

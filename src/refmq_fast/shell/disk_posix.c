@@ -514,6 +514,7 @@ rmq_disk rmq_posix_disk_table(rmq_posix_disk *disk)
         .remove = posix_remove,
         .rename = posix_rename,
         .read = rmq_posix_read,
+        .expect = rmq_posix_expect,
         .write = rmq_posix_write,
         .data_end = rmq_posix_data_end,
         .close = rmq_posix_close,

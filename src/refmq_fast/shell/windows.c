@@ -9,6 +9,8 @@
 
 #include "guard.h"
 
+#define CACHE_LINE_BYTES 64
+#define EXPECTED_BYTES_MAX 512 /* of one record: the processor sees by itself how a long one goes on */
 #define STEP_BYTES 65536 /* windows begin at a multiple of it: of a page of any processor */
 
 void rmq_windows_init(rmq_windows *windows, int64_t bytes)
@@ -114,4 +116,20 @@ bool rmq_windows_read(rmq_windows *windows, const void *file, int descriptor, in
         length -= now;
     }
     return true;
+}
+
+void rmq_windows_expect(rmq_windows *windows, const void *file, int64_t position, size_t length)
+{
+    const rmq_window *window =
+        windows->bytes_each == 0 ? NULL : find(windows, file, position / windows->bytes_each);
+    size_t into;
+
+    if (window == NULL) {
+        return;
+    }
+    into = (size_t)(position % windows->bytes_each);
+    length = length < EXPECTED_BYTES_MAX ? length : EXPECTED_BYTES_MAX;
+    for (size_t at = into; at < into + length && at < window->size; at += CACHE_LINE_BYTES) {
+        __builtin_prefetch(window->at + at); /* it never faults, whatever is there */
+    }
 }

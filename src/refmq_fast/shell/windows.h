@@ -40,6 +40,9 @@ void rmq_windows_init(rmq_windows *windows, int64_t bytes);
 bool rmq_windows_read(rmq_windows *windows, const void *file, int descriptor, int64_t size_bytes, int64_t position,
                       uint8_t *to, size_t length);
 
+/* These bytes will be read soon: what a window shows of them is brought into the cache of the processor. */
+void rmq_windows_expect(rmq_windows *windows, const void *file, int64_t position, size_t length);
+
 /* Closes the windows on a file, or with NULL all. */
 void rmq_windows_close(rmq_windows *windows, const void *file);
 
