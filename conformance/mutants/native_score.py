@@ -1,8 +1,8 @@
 """`python -m conformance.mutants.native_score`: how many mutants of the C sources are found, and by whom.
 
 A mutant is looked for by histories and the comparison of both engines, which is what the promise is about; then by the
-tests written in C, and by those of the extension in Python. Each trial is a process of its own with a build of its own,
-made with assertions on.
+tests written in C, by those of the extension in Python, and by these once more under AddressSanitizer and
+UndefinedBehaviorSanitizer. Each trial is a process of its own with a build of its own, made with assertions on.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from refmq.errors import MissingTool
 ROOT: Final = SOURCES.parent.parent
 C_TESTS: Final = ROOT / "tests/refmq_fast"
 OPTIONS: Final = ("-std=c11", "-O1", "-fPIC", "-w", f"-I{SOURCES}", f"-I{sysconfig.get_path('include')}")
+SANITIZED: Final = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g", "-DRMQ_WITHOUT_SSE2")
 C_TEST_SECONDS: Final = 60
 BUSY: Final = 10
 """How much longer than on an idle machine a trial may take."""
@@ -40,12 +41,14 @@ WIRE: Final = frozenset(
 class Workshop:
     """Objects of the sound sources, and builds with one mutant each."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         compiler = shutil.which(os.environ.get("CC", "cc"))
         if compiler is None:
             raise MissingTool("a C compiler", "Install gcc or clang.")
         self._compiler = compiler
         self._folder = folder
+        self._options = (*OPTIONS, *options)
+        folder.mkdir(exist_ok=True)
         self._objects = {self._key(path): self._compile(path) for path in sorted(SOURCES.glob("*/*.c"))}
         self._tests = {path.stem: self._compile(path) for path in sorted(C_TESTS.glob("*_test.c"))}
 
@@ -59,7 +62,7 @@ class Workshop:
         return target
 
     def _run(self, *arguments: str) -> None:
-        subprocess.run([self._compiler, *OPTIONS, *arguments], check=True, capture_output=True, timeout=300)
+        subprocess.run([self._compiler, *self._options, *arguments], check=True, capture_output=True, timeout=300)
 
     def objects_with(self, mutant: NativeMutant) -> dict[str, Path] | None:
         """All objects, one of them changed; None if it does not compile, or compiles to the same."""
@@ -92,15 +95,23 @@ class Workshop:
                 return name
         return ""
 
+    def runtime(self) -> str:
+        """The library of the sanitizers, which has to be loaded before the interpreter's own; "" if there is none."""
+        command = [self._compiler, "-print-file-name=libasan.so"]
+        found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
+        return found if Path(found).is_absolute() else ""
 
-def in_a_process(library: Path, kind: str, seconds: float) -> str:
+
+def in_a_process(library: Path, kind: str, seconds: float, runtime: str = "") -> str:
     """What `native_trial` finds. A process that dies or does not end has found something."""
+    preload = {"LD_PRELOAD": runtime, "ASAN_OPTIONS": "detect_leaks=0"} if runtime else {}
     command = [sys.executable, "-m", "conformance.mutants.native_trial", str(library)]
     command += ["--kind", kind, "--seconds", str(seconds), "--more-seconds", "0"]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=seconds * BUSY + 300, cwd=ROOT
-        )
+            command, capture_output=True, text=True, check=False, timeout=seconds * BUSY + 300, cwd=ROOT,
+            env={**os.environ, **preload},
+        )  # fmt: skip
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
         return "it does not end"
@@ -116,7 +127,7 @@ def histories_of(mutant: NativeMutant) -> str:
     return {"store": "store", "plane": "cluster", "shell": "shell"}[folder]
 
 
-def found_by(workshop: Workshop, mutant: NativeMutant, seconds: float) -> tuple[str, str] | None:
+def found_by(workshop: Workshop, sanitized: Workshop, mutant: NativeMutant, seconds: float) -> tuple[str, str] | None:
     """Who finds it and what it says, "" for nobody; None if it is no mutant."""
     objects = workshop.objects_with(mutant)
     if objects is None:
@@ -129,7 +140,15 @@ def found_by(workshop: Workshop, mutant: NativeMutant, seconds: float) -> tuple[
     if what:
         return "tests", what
     what = in_a_process(library, "unit", seconds)
-    return ("tests", what) if what else ("", "")
+    if what:
+        return "tests", what
+    objects = sanitized.objects_with(mutant)
+    if objects is None or not sanitized.runtime():
+        return "", ""
+    what = sanitized.failing_c_test(objects) or in_a_process(
+        sanitized.extension(objects), "unit", seconds, sanitized.runtime()
+    )
+    return ("sanitizers", what) if what else ("", "")
 
 
 @click.command(help=__doc__)
@@ -143,9 +162,9 @@ def found_by(workshop: Workshop, mutant: NativeMutant, seconds: float) -> tuple[
 def command(folders: tuple[str, ...], sample: int, seconds: float, seed: int, out: Path | None) -> None:
     tried = _tried(out)
     with TemporaryDirectory() as name:
-        workshop = Workshop(Path(name))
+        workshops = Workshop(Path(name) / "plain"), Workshop(Path(name) / "sanitized", *SANITIZED)
         for folder in folders or FOLDERS:
-            _score(workshop, folder, sample, seconds, seed, tried, out)
+            _score(workshops, folder, sample, seconds, seed, tried, out)
 
 
 def _tried(out: Path | None) -> dict[str, list[str] | None]:
@@ -156,7 +175,7 @@ def _tried(out: Path | None) -> dict[str, list[str] | None]:
 
 
 def _score(
-    workshop: Workshop, folder: str, sample: int, seconds: float, seed: int,
+    workshops: tuple[Workshop, Workshop], folder: str, sample: int, seconds: float, seed: int,
     tried: dict[str, list[str] | None], out: Path | None,
 ) -> None:  # fmt: skip
     every = list(every_mutant((folder,)))
@@ -167,7 +186,7 @@ def _score(
             break
         key = f"{mutant.path}:{mutant.line}:{mutant.start}:{mutant.instead}"
         if key not in tried:
-            found = found_by(workshop, mutant, seconds)
+            found = found_by(*workshops, mutant, seconds)
             tried[key] = None if found is None else list(found)
             if out is not None:
                 with out.open("a") as lines:
@@ -178,7 +197,9 @@ def _score(
         counts[outcome[0]] += 1
         if not outcome[0]:
             click.echo(f"survives  {mutant.path}:{mutant.line:<4} {mutant.rule:9} {mutant.text}  =>  {mutant.instead}")
-    parts = ", ".join(f"{counts[who]} by {who}" for who in ("histories", "threads", "tests") if counts[who])
+    parts = ", ".join(
+        f"{counts[who]} by {who}" for who in ("histories", "threads", "tests", "sanitizers") if counts[who]
+    )
     click.echo(f"{folder:6} {counts.total() - counts['']} of {counts.total()} found ({parts}), of {len(every)}")
 
 
