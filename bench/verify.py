@@ -2,8 +2,8 @@
 
     python -m bench.verify [--events 2000000] [--inside 20000000] [--log-mb 256] [--json FILE] [--plot FILE]
 
-Synthetic traces of `refmq.verify.synth` are judged by Spark at local[*], from files in memory and made inside Spark. The
-start of Spark is a step of its own: the session, and the first small trace, for which the JVM loads its classes and
+Synthetic traces of `refmq.verify.synth` are judged by Spark at local[*], from files in memory and made inside Spark.
+The start of Spark is a step of its own: the session, and the first small trace, for which the JVM loads its classes and
 Python starts its workers. The times of the steps below it are those of a Spark that has started. A step's processor
 time is that of the whole tree of processes (JVM and Python workers), and its memory the largest sum of their
 proportional set sizes. DuckDB reads the Parquet files that `refmq trace export` made, and runs the digest as SQL; Spark
@@ -90,10 +90,18 @@ def _stat(entry: Path) -> list[str]:
         return []
 
 
+_spent: dict[tuple[int, str], int] = {}
+"""Process and when it started -> its processor time, when it was last looked at."""
+
+
 def cpu_seconds() -> float:
-    """Processor time of the tree, and of those of its processes that have ended."""
-    stats = [_stat(Path(f"/proc/{pid}")) for pid in tree()]
-    return sum(sum(map(int, fields[11:15])) for fields in stats if fields) / TICKS
+    """Processor time of the tree, and of all that was seen in it before: Python's workers end without a parent that
+    would count their time."""
+    for pid in tree():
+        fields = _stat(Path(f"/proc/{pid}"))
+        if fields:
+            _spent[pid, fields[19]] = int(fields[11]) + int(fields[12])
+    return sum(list(_spent.values())) / TICKS  # another thread may add to it
 
 
 def memory_mb() -> float:
@@ -114,6 +122,7 @@ def measured(steps: list[Step], name: str, events: int) -> Iterator[None]:
     def sample() -> None:
         while not done.wait(SAMPLE_S):
             peak[0] = max(peak[0], memory_mb())
+            cpu_seconds()
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
