@@ -97,7 +97,7 @@ async def produce(nameserver: str, broker: Broker, traces: Path) -> set[bytes]:
         for number in range(TRACED_SENDS):
             if number and number % (TRACED_SENDS // (KILLS + 1)) == 0:
                 broker.kill()
-                broker.start()  # in this thread: a process ends with the thread that started it
+                broker.start()
             body = b"traced %d" % number
             try:
                 await producer.send(TRACED, body)
