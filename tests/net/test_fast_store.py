@@ -19,7 +19,14 @@ from refmq.filter.message_filter import MessageFilter
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.net.fast_store import FastStore, refusal_of
 from refmq.net.files import RealDisk
-from refmq.protocol.record import BatchedMessage, encode_batch, string_hash
+from refmq.protocol.record import (
+    LENGTHS_BYTES,
+    RECORD_BYTES_MIN,
+    RECORD_MAGIC,
+    BatchedMessage,
+    encode_batch,
+    string_hash,
+)
 from refmq.sim.disk import Fault, SimulatedDisk
 from refmq.store import (
     AppendPlan,
@@ -44,6 +51,7 @@ NOW = TimestampMs(1_700_000_000_000)
 V4, V6 = HostAddress(bytes((10, 1, 2, 3)), 40001), HostAddress(bytes(range(16)), 10911)
 CONFIG = StoreConfig(log_file_bytes=4096, queue_file_bytes=100, index_slots=5, index_entries=8)
 LATER = TimestampMs(NOW + 1_000_000)
+HEADER_BYTES = RECORD_BYTES_MIN - LENGTHS_BYTES
 
 
 def drive(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -151,6 +159,24 @@ BATCHES = st.builds(
 
 def planned(store: MessageStore, one: MessageToStore | BatchToStore) -> AppendPlan | PutStatus:
     return store.plan_batch(one, NOW) if isinstance(one, BatchToStore) else store.plan_message(one, NOW)
+
+
+@pytest.mark.parametrize("behind", [-200, -1, 0, 1, 2_000])
+def test_a_record_forged_inside_a_body_ends_within_the_log_or_is_none(behind: int) -> None:
+    """Its size is `behind` more than there is from its beginning to the end of the log."""
+    found = []
+    for store in (started(FastStore(disk(), CONFIG)), started(ReferenceStore(disk(), CONFIG))):
+        put(store, message())
+        in_body = PhysicalOffset(store.log_max + HEADER_BYTES)
+        body = bytearray(300)
+        rest = len(body) + len(message().topic) + len(message().properties) + LENGTHS_BYTES
+        body[:8] = (rest + behind).to_bytes(4, "big") + RECORD_MAGIC.to_bytes(4, "big")
+        body[28:36] = in_body.to_bytes(8, "big")
+        put(store, message(bytes(body)))
+        assert store.log_max == in_body + rest
+        found.append(store.message_at(in_body))
+    assert found[0] == found[1]
+    assert (found[0] is None) == (behind > 0)
 
 
 @given(st.lists(st.one_of(MESSAGES, BATCHES), max_size=6), st.sampled_from([200_000, 4096]))
