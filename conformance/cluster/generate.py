@@ -20,6 +20,9 @@ T = TypeVar("T")
 EFFECTS_MAX: Final = 40
 """A planned crash falls within so many effects: a send has about five."""
 
+MAINTAIN_MS: Final = (100, 500, 700, 1_000)
+"""How often brokers look whether something is due; most histories are quiet for minutes, and rarely pays."""
+
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
 
@@ -503,8 +506,9 @@ def revived(steps: Sequence[T]) -> tuple[T | h.RestartBroker, ...]:
 
 
 def setting(pick: Pick, profile: Profile) -> h.Setting:
+    seed = pick(0, 1 << 30)
     return h.Setting(
-        seed=pick(0, 1 << 30),
+        seed=seed,
         brokers=pick(1, 2),
         clients=pick(1, 3),
         queues=pick(1, 2),
@@ -514,6 +518,7 @@ def setting(pick: Pick, profile: Profile) -> h.Setting:
         log_file_bytes=(64, 16)[pick(0, 1)] * 1024,
         silent_nameserver=pick(0, 5) == 5,
         write_buffer_bytes=(0, 0, 0, 300)[pick(0, 3)],
+        maintain_ms=MAINTAIN_MS[seed % len(MAINTAIN_MS)],
     )
 
 

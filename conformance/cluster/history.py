@@ -38,6 +38,8 @@ class Setting:
     """There is a second nameserver, of which nothing is ever heard."""
     write_buffer_bytes: int = 0
     """Above so many unsent bytes a broker reads no more from a client; 0: as usual."""
+    maintain_ms: int = 100
+    """How often a broker looks whether something is due by the clock. What costs time in quiet histories is this."""
 
 
 # --- operations of clients ---------------------------------------------------------------------------------------

@@ -431,6 +431,7 @@ def store_config(setting: h.Setting) -> StoreConfig:
         message_bytes_max=16 * 1024,
         delay_levels=" ".join(f"{seconds}s" for seconds in DELAYS_S),
         flush_mode=FlushMode.SYNC if setting.sync_flush else FlushMode.ASYNC,
+        maintain_period_ms=setting.maintain_ms,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 
 from hypothesis import strategies as st
 
-from conformance.cluster.generate import Pick, revived
+from conformance.cluster.generate import MAINTAIN_MS, Pick, revived
 from conformance.group import history as h
 
 CALM_ONE_IN: Final = 6
@@ -251,8 +251,9 @@ def some_steps(pick: Pick, profile: Profile, *, calm: bool) -> list[h.Step]:
 
 
 def setting(pick: Pick) -> h.Setting:
+    seed = pick(0, 1 << 30)
     return h.Setting(
-        seed=pick(0, 1 << 30),
+        seed=seed,
         brokers=pick(1, 2),
         members=pick(1, 3),
         queues=pick(1, 3),
@@ -263,6 +264,7 @@ def setting(pick: Pick) -> h.Setting:
         retries_max=pick(1, 2),
         prefetch=(8, 2, 64)[pick(0, 2)],
         pull_batch=(4, 1, 32)[pick(0, 2)],
+        maintain_ms=MAINTAIN_MS[seed % len(MAINTAIN_MS)],
     )
 
 

@@ -81,6 +81,8 @@ class Setting:
     retries_max: int = 2
     prefetch: int = 8
     pull_batch: int = 4
+    maintain_ms: int = 100
+    """How often a broker looks whether something is due by the clock."""
 
 
 # --- applications ------------------------------------------------------------------------------------------------

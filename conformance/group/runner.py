@@ -87,6 +87,7 @@ class Story:
                 index_slots=16,
                 index_entries=64,
                 flush_mode=FlushMode.SYNC,
+                maintain_period_ms=setting.maintain_ms,
                 # Of a queue whose first message is in memory a broker says that the group is at 0 when it is nowhere,
                 # which would hide all that can go wrong at the end of a queue.
                 memory_bytes=1_000,

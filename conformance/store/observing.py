@@ -51,8 +51,13 @@ def look_at_rest(life: Runner) -> None:
 
 
 def readout(life: Runner, store: MessageStore, *, is_full: bool) -> seen.Readout:
+    """Everything that a store answers. If nothing has happened to it since the last time, that is believed again."""
     hides = life.setting.transient_pool and not is_full
-    return read_everything(store, life.setting, is_full=is_full, hides_unwritten=hides)
+    places = (store.log_min, store.log_max, store.flushed_to, store.dispatched_to, store.queues())
+    moment = (store, life.disk.operations, places, is_full)
+    if life.last_read is None or life.last_read[0] != moment:
+        life.last_read = (moment, read_everything(store, life.setting, is_full=is_full, hides_unwritten=hides))
+    return life.last_read[1]
 
 
 def note_progress(life: Runner) -> None:
