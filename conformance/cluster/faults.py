@@ -73,7 +73,9 @@ async def strike(cluster: Cluster, step: OnBroker, broker: Node) -> None:
             broker.jump_clock(step.by_ms)
         case h.ProcessCrash() | h.PowerLoss() if broker.is_up:
             power = isinstance(step, h.PowerLoss)
-            if step.effects:
+            if step.at:
+                broker.crash_at_step(step.at, step.effects, power=power)
+            elif step.effects:
                 broker.crash_after(step.effects, power=power)
             else:
                 broker.crash(power=power)

@@ -250,6 +250,8 @@ class ProcessCrash:
 
     broker: int = 0
     effects: int = 0
+    at: str = ""
+    """Not empty: it dies right behind a step of this name, after as many more of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +260,8 @@ class PowerLoss:
 
     broker: int = 0
     effects: int = 0
+    at: str = ""
+    """As of `ProcessCrash`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,7 @@ class Story:
         name = type(step).__name__
         match step:
             case h.ProcessCrash() | h.PowerLoss():
-                if step.effects:  # when it happens the world says so
+                if step.effects or step.at:  # when it happens the world says so
                     self.world.record_fault(self._broker(step.broker).name, "CrashPlanned")
             case h.JumpClock() | h.RestartBroker() | h.StopBroker() | h.FailFlush() | h.FullDisk() | h.SlowDisk():
                 self.world.record_fault(self._broker(step.broker).name, name)
@@ -330,7 +330,7 @@ class Story:
         self.world.slow_flushes_s.clear()
         for broker in self.cluster.brokers:
             if broker.is_up:
-                broker.process.crash_at_effect = None
+                broker.process.cancel_crash()
                 broker.simulated_disk.cancel_faults()
         for node in self.clients:
             node.resume()

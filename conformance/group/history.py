@@ -123,6 +123,10 @@ class ConsumerDeath:
     """The process of a consumer dies, with what it has in hand."""
 
     member: int = 0
+    power: bool = False
+    """Its machine loses its power: brokers hear nothing of it."""
+    at: str = ""
+    """Not empty: it dies right behind its next step of this name."""
 
 
 # --- the world ---------------------------------------------------------------------------------------------------

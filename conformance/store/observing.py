@@ -27,11 +27,14 @@ def safe_to(life: Runner, store: MessageStore) -> int:
 
 def look_for_expired_files(life: Runner, store: MessageStore, is_disturbed: bool) -> None:
     if not life.disk.happened and not is_disturbed:
-        durable = raw.worst_case(life.disk)
-        queue_files = raw.expired_queue_files(durable, store.log_min, store.flushed_to)
-        for path in (*queue_files, *raw.expired_index_files(life.disk.contents(), store.log_min)):
-            if life.disk.exists(path):  # that of a deleted topic may come back, which is another thing
-                life.see(seen.Failed("clean", f"{path} speaks of expired records only and is still there"))
+        durable, present = raw.worst_case(life.disk), life.disk.contents()
+        queue_files = [
+            path
+            for path in raw.expired_queue_files(durable, store.log_min, store.flushed_to)
+            if present.get(path) == durable[path]  # that of a deleted topic may come back, which is another thing
+        ]
+        for path in (*queue_files, *raw.expired_index_files(present, store.log_min)):
+            life.see(seen.Failed("clean", f"{path} speaks of expired records only and is still there"))
 
 
 def log_begins(life: Runner, last: int) -> tuple[int, ...]:

@@ -163,6 +163,13 @@ class Node:
         self._power_lost = power
         self.process.crash_at_effect = self.process.effects + effects
 
+    def crash_at_step(self, step: str, times: int = 0, *, power: bool = False) -> None:
+        """Ends the life right behind a step of that name, after so many more of them; what would come before the next
+        effect on the world is nothing that anybody could see."""
+        assert times >= 0
+        self._power_lost = power
+        self.process.crash_at_step = (step, times)
+
     def end(self) -> None:
         """Ends the life without a fault: the run is over."""
         self._exiting = True
@@ -288,6 +295,7 @@ class World:
             if process.alive:
                 self.events.append((process.label, recorded))
                 self.timeline.note(self.loop.elapsed_s, process.label, recorded.event.action, recorded)
+                process.took(recorded.event.action)
 
         return MemoryRecorder(process.label, self.wall_ns, seen)
 

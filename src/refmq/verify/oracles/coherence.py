@@ -19,6 +19,8 @@ OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 ASIDE_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 STARTING: Final = ("StartStore", "ScanLog", "TruncateLog", "FinishRecovery")
 """The steps of a start, in this order."""
+UNKNOWN_TIMES: Final = -1
+"""Stands for how often a producer was asked, where nobody has said it."""
 
 
 @dataclass(slots=True)
@@ -97,6 +99,14 @@ class _Broker:
         self.check_times.clear()
         self.ops.clear()
 
+    def _forget_untold_copies(self) -> None:
+        """Of a copy of a half message that was written last nobody may have said how often its producer was asked."""
+        seen = set[int]()
+        for offset, message in sorted(self.halves.items()):
+            if message in seen:
+                self.check_times.setdefault(offset, UNKNOWN_TIMES)
+            seen.add(message)
+
     def end(self, *, power: bool, clean: bool = False) -> None:
         """The process is gone, and its memory. Without power so is what was not flushed."""
         self.phase, self.round, self.progress, self.persisted, self.unsaved = "", None, None, None, False
@@ -113,6 +123,8 @@ class _Broker:
         self.flushed_units.clear()
         self.checkpoint = (0, 0, 0)
         self.lost_power = self.lost_power or power
+        if not clean:
+            self._forget_untold_copies()
         if power:
             self.next_offset.clear()
             self.halves.clear()
@@ -427,9 +439,9 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
         return
     if message is not None and line.message != message:
         yield f"half message {line.half_offset} is {message:#x}"
-    times = broker.check_times.get(line.half_offset, 0 if message is not None else -1)
+    times = broker.check_times.get(line.half_offset, 0 if message is not None else UNKNOWN_TIMES)
     if line.action == "HalfDiscard":
-        if times not in (-1, line.check_times):
+        if times not in (UNKNOWN_TIMES, line.check_times):
             yield f"its producer was asked {times} times, not {line.check_times}"
         if line.message not in broker.set_aside:
             yield "there is no copy of it"
@@ -441,7 +453,7 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
         yield "it was decided before"
     if line.action == "HalfRenewAndCheck" and line.message not in broker.old:
         yield "it is too young to be asked for"
-    counted = line.check_times if line.action == "HalfRenewAndCheck" else max(times, 0)
+    counted = line.check_times if line.action == "HalfRenewAndCheck" else times
     if line.action == "HalfRenewAndCheck" and times >= 0 and line.check_times != times + 1:
         yield f"its producer was asked {times} times before, and now for the {line.check_times}th time"
     broker.check_times[line.new_offset] = counted
