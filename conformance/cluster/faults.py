@@ -71,7 +71,7 @@ async def strike(cluster: Cluster, step: OnBroker, broker: Node) -> None:
     match step:
         case h.JumpClock():
             broker.jump_clock(step.by_ms)
-        case h.ProcessCrash() | h.PowerLoss() if broker.is_up:
+        case h.ProcessCrash() | h.PowerLoss() if broker.is_up or step.at:
             power = isinstance(step, h.PowerLoss)
             if step.at:
                 broker.crash_at_step(step.at, step.effects, power=power)

@@ -251,7 +251,8 @@ class ProcessCrash:
     broker: int = 0
     effects: int = 0
     at: str = ""
-    """Not empty: it dies right behind a step of this name, after as many more of them."""
+    """Not empty: it dies right behind a step of this name, after as many more of them; one that is down does so in its
+    next life."""
 
 
 @dataclass(frozen=True, slots=True)

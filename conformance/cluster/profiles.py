@@ -187,7 +187,7 @@ PROFILES: Final = (
         delayed=0,
         waiting=1,
         filtered=6,
-        scenes=(scenes.plenty, scenes.dies_rolling),
+        scenes=(scenes.plenty, scenes.dies_rolling, scenes.dies_starting),
     ),
     Profile(  # operators, and programs that are broken
         {

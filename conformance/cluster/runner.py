@@ -329,8 +329,8 @@ class Story:
         self.world.network.end_faults()
         self.world.slow_flushes_s.clear()
         for broker in self.cluster.brokers:
+            broker.cancel_crash()
             if broker.is_up:
-                broker.process.cancel_crash()
                 broker.simulated_disk.cancel_faults()
         for node in self.clients:
             node.resume()
@@ -382,9 +382,13 @@ class Story:
         await self.auditor.call(lambda: self._ask_for_route(client))
         await asyncio.sleep(SAVED_S)
         self._look_at_tables()
+        if any(tables_saved(self.tables)):  # a check round may have made its topic just now
+            await asyncio.sleep(SAVED_S)
+            self._look_at_tables()
 
     def _look_at_tables(self) -> None:
         """What brokers know, and what is in their files. One whose disk has failed may have had no chance to save."""
+        self.tables.clear()
         for node in self.cluster.brokers:
             serving = self.cluster.serving.get(node.name)
             if serving is not None and node.name not in self.cluster.failing_disks:

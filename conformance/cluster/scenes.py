@@ -17,6 +17,10 @@ ALL: Final = 200
 """So many messages are more than a queue has."""
 
 
+def _crash(pick: Pick, broker: int, effects: int = 0, at: str = "") -> h.Step:
+    return (h.ProcessCrash(broker, effects, at), h.PowerLoss(broker, effects, at))[pick(0, 1)]
+
+
 def crowd(pick: Pick) -> list[h.Step]:
     """Everybody reads one queue to its end and waits there, and somebody sends to it."""
     broker, queue = pick(0, 1), pick(0, 1)
@@ -77,7 +81,7 @@ def dies_deciding(pick: Pick) -> list[h.Step]:
     """A broker dies while a transaction ends."""
     client, broker = pick(0, 2), pick(0, 1)
     half = h.SendHalf(client, broker, pick(0, 1), "commit", ("commit", "rollback")[pick(0, 1)], after_ms=50)
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 8))
+    crash = _crash(pick, broker, pick(1, 8))
     return [half, h.AdvanceClock(49), crash, h.AdvanceClock(200), h.RestartBroker(broker), h.AdvanceClock(3_000)]
 
 
@@ -86,7 +90,7 @@ def dies_in_a_round(pick: Pick) -> list[h.Step]:
     client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
     halves: list[h.Step] = [h.SendHalf(client, broker, queue, "none", "unknown") for _ in range(2)]
     wait = h.AdvanceClock((1_000, 2_000, 6_000)[pick(0, 2)])
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 6))
+    crash = _crash(pick, broker, pick(1, 6))
     return [h.Heartbeat(client, broker), *halves, wait, crash, h.AdvanceClock(1_100), h.RestartBroker(broker)]
 
 
@@ -99,27 +103,31 @@ OF_TRANSACTIONS: Final = (
 def dies_at_a_step(pick: Pick) -> list[h.Step]:
     """A broker dies right behind a step with which it looks after halves, or saves how far it has come."""
     client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
-    decided = h.SendHalf(client, broker, queue, ("commit", "rollback")[pick(0, 1)])
-    open_ = h.SendHalf(client, broker, queue, "none", "unknown", immunity_s=(0, 0, 3)[pick(0, 2)])
     at = OF_TRANSACTIONS[pick(0, len(OF_TRANSACTIONS) - 1)]
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(0, 2), at)
-    steps: list[h.Step] = [h.Heartbeat(client, broker), open_, decided, crash, h.AdvanceClock(8_000)]
+    decided = h.SendHalf(client, broker, queue, ("commit", "rollback")[pick(0, 1)], after_ms=(0, 1_500)[pick(0, 1)])
+    open_ = h.SendHalf(client, broker, queue, "none", "unknown", immunity_s=3 if at == "HalfImmune" else 0)
+    crash = _crash(pick, broker, pick(0, 1), at)
+    steps: list[h.Step] = [h.Heartbeat(client, broker), crash, open_, decided, h.AdvanceClock(8_000)]
     return [*steps, h.RestartBroker(broker), h.AdvanceClock(2_500)]
 
 
 def stopped_in_a_round(pick: Pick) -> list[h.Step]:
-    """A broker is stopped in good order while it waits for its disk in the middle of a check round."""
+    """A broker is stopped in good order while it waits for its disk in the middle of a check round: it makes the topic
+    for a half message about which it has asked often enough."""
     client, broker = pick(0, 2), pick(0, 1)
     half = h.SendHalf(client, broker, pick(0, 1), "none", "unknown")
-    waits = h.AdvanceClock(1_000 + 100 * pick(0, 9))
-    steps: list[h.Step] = [h.Heartbeat(client, broker), half, h.AdvanceClock(500), h.SlowDisk(broker, 1_500), waits]
-    return [*steps, h.RestartBroker(broker), h.SlowDisk(broker, 0), h.AdvanceClock(2_000)]
+    waits = h.AdvanceClock(500 + 100 * pick(0, 4))
+    steps: list[h.Step] = [h.Heartbeat(client, broker), half, h.AdvanceClock(5_500), h.SlowDisk(broker, 700), waits]
+    dies: list[h.Step] = [_crash(pick, broker, 0, "RoundAbort")] if pick(0, 1) else []
+    steps += [*dies, h.RestartBroker(broker), h.SlowDisk(broker, 0), h.AdvanceClock(2_000)]
+    again: list[h.Step] = [h.RestartBroker(broker), h.AdvanceClock(1_000)]
+    return [*steps, *(again if dies else [])]
 
 
 def dies_with_a_lock(pick: Pick) -> list[h.Step]:
     """A broker dies right behind a step that gave a queue away, or took it back, and somebody else asks for it."""
     broker, at = pick(0, 1), ("LockQueue", "UnlockQueue", "LoanExpire")[pick(0, 2)]
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, 0, at)
+    crash = _crash(pick, broker, 0, at)
     wait = h.AdvanceClock(61_000 if at == "LoanExpire" else 100)
     steps: list[h.Step] = [crash, h.LockQueue(0, broker), wait, h.UnlockQueue(0, broker), h.LockQueue(1, broker)]
     return [*steps, h.AdvanceClock(100), h.RestartBroker(broker), h.AdvanceClock(1_000), h.LockQueue(2, broker)]
@@ -129,7 +137,7 @@ def dies_with_offsets(pick: Pick) -> list[h.Step]:
     """A broker dies right behind a commit, or when it has saved what was committed."""
     client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
     at = ("CommitOffset", "PersistOffsets")[pick(0, 1)]
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(0, 1), at)
+    crash = _crash(pick, broker, pick(0, 1), at)
     steps: list[h.Step] = [h.Send(client, broker, queue), h.AdvanceClock(100), h.Pull(client, broker, queue), crash]
     steps += [h.CommitOffset(client, broker, queue), h.AdvanceClock((100, 6_000)[pick(0, 1)])]
     return [*steps, h.RestartBroker(broker), h.AdvanceClock(1_000), h.QueryOffset(client, broker, queue)]
@@ -138,9 +146,25 @@ def dies_with_offsets(pick: Pick) -> list[h.Step]:
 def dies_rolling(pick: Pick) -> list[h.Step]:
     """A broker dies when it has begun another file of its log."""
     broker = pick(0, 1)
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, 0, "RollFile")
+    crash = _crash(pick, broker, 0, "RollFile")
     sent: list[h.Step] = [h.Send(client, broker, pick(0, 1), 4, 3_000) for client in range(3)]
     return [crash, *sent * 2, h.AdvanceClock(1_000), h.RestartBroker(broker), h.AdvanceClock(1_000)]
+
+
+def dies_starting(pick: Pick) -> list[h.Step]:
+    """A broker that died under way dies again right behind a step of its start."""
+    broker = pick(0, 1)
+    at = ("StartStore", "ScanLog", "TruncateQueue", "TruncateLog", "FinishRecovery")[pick(0, 4)]
+    again = _crash(pick, broker, 0, at)
+    sent: list[h.Step] = [h.Send(client, broker, pick(0, 1), 4) for client in range(2)]
+    deaths: list[h.Step] = [
+        _crash(pick, broker),
+        again,
+        h.RestartBroker(broker),
+        h.AdvanceClock(200),
+        h.RestartBroker(broker),
+    ]
+    return [*sent, h.AdvanceClock((3, 20, 1_100)[pick(0, 2)]), *deaths, h.AdvanceClock(1_000)]
 
 
 def immune(pick: Pick) -> list[h.Step]:

@@ -226,11 +226,9 @@ class Story:
         self.world.note("history", "settle")
         self.world.network.end_faults()
         for broker in self.cluster.brokers:
-            if broker.is_up:
-                broker.process.cancel_crash()
+            broker.cancel_crash()
         for node in self.members:
-            if node.is_up:
-                node.process.cancel_crash()
+            node.cancel_crash()
             if node.is_up and node.process.paused:
                 self.world.record_fault(node.name, "ConsumerResume")
                 node.resume()

@@ -62,6 +62,8 @@ class Node:
         self._task: asyncio.Task[None] | None = None
         self._power_lost = False
         self._exiting = False
+        self._next_crash: tuple[str, int, bool] | None = None
+        """For the next life: a step, how many more of them, and whether the power goes."""
         self.recorders: list[MemoryRecorder] = []
         """What the node has recorded, one trace per life."""
         self._disk = world.new_disk()
@@ -107,11 +109,13 @@ class Node:
         world = self.world
         self.life += 1
         self.failure = None
-        self._power_lost = False
+        step, times, self._power_lost = self._next_crash or ("", 0, False)
+        self._next_crash = None
         self._exiting = False
         world.network.host_up(self.name)
         entropy = world.stream(f"entropy of {self.name} in life {self.life}")
         process = Process(self.name, self.address, self.life, entropy, wall_skew_ms=self.wall_skew_ms)
+        process.crash_at_step = (step, times) if step else None
         self._process = process
         self._disks[self.life] = self._disk
         process.on_death.append(lambda: self._died(process))
@@ -165,10 +169,19 @@ class Node:
 
     def crash_at_step(self, step: str, times: int = 0, *, power: bool = False) -> None:
         """Ends the life right behind a step of that name, after so many more of them; what would come before the next
-        effect on the world is nothing that anybody could see."""
+        effect on the world is nothing that anybody could see. Of a node that is down the next life ends so."""
         assert times >= 0
-        self._power_lost = power
-        self.process.crash_at_step = (step, times)
+        if self.is_up:
+            self._power_lost = power
+            self.process.crash_at_step = (step, times)
+        else:
+            self._next_crash = (step, times, power)
+
+    def cancel_crash(self) -> None:
+        """A planned crash that has not come does not come any more."""
+        self._next_crash = None
+        if self.is_up:
+            self.process.cancel_crash()
 
     def end(self) -> None:
         """Ends the life without a fault: the run is over."""

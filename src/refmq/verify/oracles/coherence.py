@@ -190,6 +190,9 @@ def _starting(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         case "TruncateLog" if line.valid_to != broker.valid_to:
             yield f"the log was valid to {broker.valid_to}, not to {line.valid_to}"
         case "FinishRecovery":
+            # Before a flush the power may take the first file and leave the second.
+            if broker.lost_power and line.min_offset in broker.file_starts and broker.flushed_to <= line.min_offset:
+                broker.min_offset = line.min_offset
             if line.valid_to != broker.valid_to or line.min_offset != broker.min_offset:
                 yield f"the log was valid to {broker.valid_to}, not from {line.min_offset} to {line.valid_to}"
             broker.log_end = broker.flushed_to = line.valid_to

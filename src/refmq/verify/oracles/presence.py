@@ -34,6 +34,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     whose clock was set, because its events tell no time then, or whose disk failed, because it may have ended.
     """
     has_topic: dict[tuple[str, str], tuple[int, int]] = {}  # line and time of the first message
+    tried: dict[tuple[str, str], int] = {}  # line of the first sending: the topic is not new to those that come later
     down: dict[str, tuple[int, bool]] = {}  # since when, and whether without power
     calm_from: dict[str, tuple[int, int]] = {}  # line, and the time from which on the broker is in every route
     forgotten = (-1, 0)  # the same for all brokers: the nameserver was restarted
@@ -70,6 +71,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                     forgotten = (number, max(line.at_ns, forgotten[1]))
         elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.INVOKE:
             begun[line.actor, line.operation] = (number, line.at_ns)
+            tried.setdefault((topic, broker), number)
         elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.status == 0:
             # The nameserver was told when the broker made the topic, which is before it answers.
             has_topic.setdefault((topic, broker), begun.get((line.actor, line.operation), (number, line.at_ns)))
@@ -82,7 +84,8 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 since, at_ns = has_topic[topic, broker]
                 disturbed = max(calm_from.get(broker, (-1, 0)), forgotten)
                 was_up = at_ns - restarted_ns > ROUTE_NS
-                is_told = since > disturbed[0] and was_up and line.at_ns - at_ns > ROUTE_NS
+                is_new = min(since, tried.get((topic, broker), since)) > disturbed[0]
+                is_told = is_new and was_up and line.at_ns - at_ns > ROUTE_NS
                 if is_told or (line.at_ns > disturbed[1] and line.at_ns - at_ns > ROUTE_NS):
                     yield Finding("RouteKnown", f"the route of {topic} does not have {broker}", number)
 
