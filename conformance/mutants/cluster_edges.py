@@ -237,5 +237,14 @@ SEEDED_EDGES: Final = (
         "'ascii'",
         "decode_properties",
     ),
+    Seeded(
+        "halves-are-unused",
+        "",
+        "Cleaning unused topics deletes the queue of halves, which has no configuration before a check round.",
+        "refmq.broker.handlers.admin_tables",
+        "TRANS_HALF_TOPIC, ",
+        "",
+        "KEPT_WITHOUT_CONFIG",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""
