@@ -319,10 +319,11 @@ def _flushed_index(broker: _Broker, line: Line, promises: Promises) -> Iterator[
 
 def _checkpoint(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     stamps = (line.log_ms, line.queue_ms, line.index_ms)
-    for before, stamp in zip(broker.checkpoint, stamps, strict=True):
-        # The stamp of the queues is that of the first key of an index file that is not full, as soon as it has later
-        # ones: Java would remove it and index again from there. The full file before it may end with that message.
-        if stamp < (min(before, line.index_ms) if stamp == line.queue_ms else before):
+    # The stamp of the queues is that of the first key of an index file that is not full, as soon as it has later ones:
+    # Java would remove it and index again from there. The full file before it may end with that message.
+    log_ms, queue_ms, index_ms = broker.checkpoint
+    for before, stamp in zip((log_ms, min(queue_ms, line.index_ms), index_ms), stamps, strict=True):
+        if stamp < before:
             yield f"a stamp goes back from {before} to {stamp}"
         elif not (broker.has_unseen or _was_stored_at(broker, stamp, promises.clock_slack_ms)):
             yield f"nothing was stored at {stamp}"
