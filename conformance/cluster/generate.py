@@ -115,7 +115,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "SlowDisk":
             choice = h.SlowDisk(broker, (100, 700, 1_500)[pick(0, 2)])
         case "FlipBit":
-            choice = h.FlipBit(broker, ("delayed", "half")[pick(0, 1)])
+            choice = h.FlipBit(broker, ("delayed", "half", "plain")[pick(0, 2)])
         case "Intrude":
             choice = h.Intrude(broker, pick(0, 8), pick(0, 3) == 3)
         case "RestartBroker" | "StopBroker":

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 from conformance.plain_data import from_json, to_json
 
 Decision = Literal["commit", "rollback", "unknown", "none"]
-Stored = Literal["delayed", "half"]
+Stored = Literal["delayed", "half", "plain"]
 Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag", "registered", "registered sql"]
 
 
@@ -384,6 +384,7 @@ class SlowDisk:
 @dataclass(frozen=True, slots=True)
 class FlipBit:
     """A bit of the newest message flips that a broker keeps for later: one that is delayed, or half of a transaction.
+    Or of the newest plain one: consumers get it as it is, and tell by its checksum.
 
     A store does not start on a log that is damaged in its middle, so in a history in which one starts nothing flips.
     """

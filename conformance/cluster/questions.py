@@ -44,7 +44,6 @@ from refmq.protocol.headers.offsets import (
     GetMinOffsetRequest,
     GetMinOffsetResponse,
 )
-from refmq.protocol.record import decode_records
 from refmq.trace.record import Outcome
 
 TAG_A: Final = SubscriptionData(topic=TOPIC, sub_string="a", tags_set=("a",), code_set=(ord("a"),), sub_version=1)
@@ -157,7 +156,7 @@ async def query_key(client: ScriptedClient, broker: BrokerAddress) -> None:
     if isinstance(answer, Outcome):
         client.record(operation, answer, "QueryKey", queue, -1, c=message)
         return
-    found = list(decode_records(answer.body)) if answer.code == ResponseCode.SUCCESS else []
+    found = client.arrived(answer.body) if answer.code == ResponseCode.SUCCESS else []
     same = [record for record in found if client.fingerprint(record) == message]
     client.record(operation, Outcome.OK, "QueryKey", queue, len(same), len(found) - len(same), message)
 

@@ -18,6 +18,7 @@ from conformance.cluster.wire import Wire
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from refmq.model.broker_config import BrokerConfig
+from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.limits import Limits
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
@@ -47,7 +48,7 @@ FLUSH_TIMEOUT_MS: Final = 1_000
 """Less than what clients wait for an answer."""
 READS_LOG: Final = (h.ProcessCrash, h.PowerLoss, h.FailFlush, h.FullDisk, h.RestartBroker, h.StopBroker)
 """Steps after which a broker reads its log again, and finds damage."""
-KEPT_IN: Final[dict[h.Stored, str]] = {"delayed": SCHEDULE_TOPIC, "half": TRANS_HALF_TOPIC}
+KEPT_IN: Final[dict[h.Stored, str]] = {"delayed": SCHEDULE_TOPIC, "half": TRANS_HALF_TOPIC, "plain": TOPIC}
 GROUPS: Final = ("g", "h")
 TRANSACTIONS_SETTLE_S: Final = 30.0
 """Enough rounds of checks for every half message to be decided or set aside."""
@@ -290,9 +291,11 @@ class Story:
         if any(isinstance(each, READS_LOG) for each in self.history.steps):
             return
         broker = self._broker(step.broker)
-        message = damage_newest(broker.simulated_disk, KEPT_IN[step.what]) if broker.is_up else None
-        if message is not None:
-            self.world.record_fault(broker.name, "FlipBit", message)
+        damaged = damage_newest(broker.simulated_disk, KEPT_IN[step.what]) if broker.is_up else None
+        if damaged is not None:
+            key, body = damaged
+            self.common.whole_bodies[key] = body
+            self.world.record_fault(broker.name, "FlipBit", message_fingerprint(key.encode(), body))
 
     async def _question(
         self,

@@ -175,8 +175,13 @@ def immune(pick: Pick) -> list[h.Step]:
 
 
 def damaged(pick: Pick) -> list[h.Step]:
-    """One of several messages that a broker keeps for later can no longer be read."""
+    """One of several messages that a broker keeps for later can no longer be read, or one that everybody reads."""
     client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    if pick(0, 2) == 2:
+        sent, reads = h.Send(client, broker, queue, pick(1, 2), 300), h.Pull(client, broker, queue, ALL)
+        steps: list[h.Step] = [sent, h.AdvanceClock(100), h.FlipBit(broker, "plain"), reads, h.AdvanceClock(100)]
+        steps += [(h.QueryKey(client, broker), h.SendBack(client, broker, queue))[pick(0, 1)], h.AdvanceClock(100)]
+        return [*steps, sent, h.AdvanceClock(100), reads, h.AdvanceClock(2_000)]
     if pick(0, 1):
         kept: h.Step = h.Send(client, broker, queue, pick(1, 2), delay_level=pick(1, 2))
         flip = h.FlipBit(broker, "delayed")

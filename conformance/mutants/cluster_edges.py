@@ -246,5 +246,32 @@ SEEDED_EDGES: Final = (
         "",
         "KEPT_WITHOUT_CONFIG",
     ),
+    Seeded(
+        "damaged-not-found",
+        "",
+        "A question by key fails because of a message of which a bit has flipped.",
+        "refmq.store.get",
+        "check_crc=False",
+        "check_crc=True",
+        "query_by_key",
+    ),
+    Seeded(
+        "damage-sent-back",
+        "",
+        "A message of which a bit has flipped is sent back, and the copy has a checksum of its own.",
+        "refmq.broker.handlers.send_back",
+        "decode_record(data)",
+        "decode_record(data, check_crc=False)",
+        "consumer_send_msg_back",
+    ),
+    Seeded(
+        "second-commit-hurries",
+        "",
+        "A second commit is over while the first one waits for the disk.",
+        "refmq.broker.transactions",
+        "half.unique_key in self._committing",
+        "False",
+        "Transactions.end_transaction",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""

@@ -90,6 +90,8 @@ class _Broker:
     offsets: dict[tuple[str, Queue], int] = field(default_factory=dict)
     loans: dict[tuple[str, Queue], str] = field(default_factory=dict)
     members: set[tuple[str, str]] = field(default_factory=set)
+    damaged: set[int] = field(default_factory=set)
+    """Where records are of which a bit has flipped."""
 
     def forget_the_unseen(self) -> None:
         """The log is longer than was told: what came behind the last record that was seen may be anything."""
@@ -153,6 +155,8 @@ def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             continue
         if line.action == "FlipBit":  # a round passes what it cannot read
             broker.has_unseen = True
+            for at in [at for at, record in broker.records.items() if record.message == line.message]:
+                broker.damaged.add(at)
         if line.action in ("ProcessCrash", "PowerLoss"):
             broker.stopped_at = None
             broker.end(power=line.action == "PowerLoss")
@@ -298,7 +302,11 @@ def _served(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     record = broker.records.get(line.physical_offset)
     if line.physical_offset in broker.waiting:
         yield f"the record at {line.physical_offset} is not dispatched"
-    elif record is not None and not (_is_same(record, line) and _holds(record) == _holds(line)):
+    elif (
+        record is not None
+        and line.physical_offset not in broker.damaged
+        and not (_is_same(record, line) and _holds(record) == _holds(line))
+    ):
         yield f"the record at {line.physical_offset} is another one"
     elif line.physical_offset + line.size_bytes > broker.log_end:
         yield f"there is no record at {line.physical_offset}"
