@@ -273,5 +273,14 @@ SEEDED_EDGES: Final = (
         "False",
         "Transactions.end_transaction",
     ),
+    Seeded(
+        "lost-in-silence",
+        "",
+        "The members of a group are not told that the connection of one of them has broken.",
+        "refmq.broker.clients",
+        "        changed.append(change)\n",
+        "",
+        "remove_member",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""

@@ -288,6 +288,7 @@ BAD: dict[str, dict[str, Lines]] = {
     "MembersTold": {
         "nobody is told that somebody joined": told(is_told=False),
         "nobody is told that somebody left": told(is_told=False, leaves=True),
+        "nobody is told that somebody is lost": told(is_told=False, is_lost=True),
     },
     "FreeQueueLent": {
         "a queue that nobody has": refused_lock(lent=False, given_back=False),

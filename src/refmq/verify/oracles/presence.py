@@ -197,7 +197,7 @@ def node_of(member: str) -> str:
 
 @oracle(Partition.NODE)
 def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """MembersTold: when a client joins or leaves a group, its other members are notified immediately."""
+    """MembersTold: when a client joins or leaves a group, or is lost, its other members are notified immediately."""
     group, quiet = _Group(), Quiet()
     owed: dict[tuple[str, str], tuple[int, int, str]] = {}  # broker and member -> line, time and cause of the change
     for number, line in enumerate(lines):
@@ -213,12 +213,14 @@ def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
         last_fault, begins = quiet.last_fault_of(line), line.outcome == Outcome.INVOKE
         joins = begins and line.action == "Heartbeat" and group.is_no(known, last_fault, line.at_ns)
         leaves = begins and line.action == "Leave" and group.is_sure(known, last_fault, line.at_ns)
-        if (joins or leaves) and quiet.expects(line):
+        is_lost = line.action == "RemoveMember" and line.outcome == Outcome.STEP and not quiet.is_broken(broker)
+        if ((joins or leaves) and quiet.expects(line)) or is_lost:
+            who = f"{line.subject}@{line.actor}" if is_lost else line.actor
             for (where, name), other in group.members.items():
-                same = where == broker and name != line.actor and name.partition("@")[0] == line.group
+                same = where == broker and name != who and name.partition("@")[0] == who.partition("@")[0]
                 struck = quiet.last_fault(broker, node_of(name))
                 if same and not quiet.is_broken(node_of(name)) and group.is_sure(other, struck, line.at_ns):
-                    owed[where, name] = (number, line.at_ns, line.actor)
+                    owed[where, name] = (number, line.at_ns, who)
         elif line.action in ("Notified", "Leave", "Heartbeat"):
             if line.action != "Heartbeat":
                 owed.pop((broker, line.actor), None)
