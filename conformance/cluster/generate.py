@@ -120,16 +120,9 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
             choice = h.Intrude(broker, pick(0, 8), pick(0, 3) == 3)
         case "RestartBroker" | "StopBroker":
             choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
-        case (
-            "Heartbeat"
-            | "Leave"
-            | "ViewRefresh"
-            | "QueryKey"
-            | "Disconnect"
-            | "LoseAnswer"
-            | "LoseRequest"
-            | "HalfOpen"
-        ):
+        case "Heartbeat":
+            choice = h.Heartbeat(client, broker, pick(0, 3) == 3)
+        case "Leave" | "ViewRefresh" | "QueryKey" | "Disconnect" | "LoseAnswer" | "LoseRequest" | "HalfOpen":
             choice = kind(client, broker)  # type: ignore[call-arg,arg-type]  # the case knows the fields
         case _:
             choice = kind(client, broker, queue)  # type: ignore[call-arg,arg-type]  # the case knows the fields

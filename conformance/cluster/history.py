@@ -164,6 +164,8 @@ class Heartbeat:
 
     client: int = 0
     broker: int = 0
+    alone: bool = False
+    """It speaks of the group that it consumes for, and of nothing else that it is part of."""
 
 
 @dataclass(frozen=True, slots=True)

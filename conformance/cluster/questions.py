@@ -54,13 +54,14 @@ SQL_N: Final = SubscriptionData(topic=TOPIC, sub_string="n > 1", expression_type
 FOREVER_MS: Final = 2**62
 
 
-async def heartbeat(client: ScriptedClient, broker: BrokerAddress) -> None:
+async def heartbeat(client: ScriptedClient, broker: BrokerAddress, *, alone: bool = False) -> None:
     """The client is a producer, a member of its group, and one of the group whose filter is registered."""
-    wanted = {client.group: SubscriptionData(topic=TOPIC, sub_string="*"), REGISTERED_GROUP: TAG_A}
-    wanted[SQL_GROUP] = SQL_N
+    wanted = {client.group: SubscriptionData(topic=TOPIC, sub_string="*")}
+    if not alone:
+        wanted |= {REGISTERED_GROUP: TAG_A, SQL_GROUP: SQL_N}
     body = HeartbeatData(
         client_id=client.name,
-        producer_data_set=(ProducerData(group_name=PRODUCER_GROUP),),
+        producer_data_set=() if alone else (ProducerData(group_name=PRODUCER_GROUP),),
         consumer_data_set=tuple(_consumer(group, subscription) for group, subscription in wanted.items()),
     )
     command = request(RequestCode.HEART_BEAT, body=encode_body(body))

@@ -309,7 +309,7 @@ class Story:
         address = self._address(broker)
         match step:
             case h.Heartbeat():
-                await questions.heartbeat(client, address)
+                await questions.heartbeat(client, address, alone=step.alone)
             case h.Leave():
                 await questions.leave(client, address)
             case h.ViewRefresh():

@@ -226,5 +226,5 @@ def slow_flush(pick: Pick) -> list[h.Step]:
 def kept_alive(pick: Pick) -> list[h.Step]:
     """A member sends its heartbeats for longer than one of them lasts, and another one looks who is there."""
     client, broker = pick(0, 2), pick(0, 1)
-    beats: list[h.Step] = [h.Heartbeat(client, broker), h.AdvanceClock(31_000)]
-    return [*beats * 5, h.ViewRefresh(client + 1, broker)]
+    beats: list[h.Step] = [h.Heartbeat(client, broker, pick(0, 1) == 1), h.AdvanceClock(31_000)]
+    return [h.Heartbeat(client, broker), *beats * 5, h.ViewRefresh(client + 1, broker)]

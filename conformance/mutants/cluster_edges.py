@@ -282,5 +282,14 @@ SEEDED_EDGES: Final = (
         "",
         "remove_member",
     ),
+    Seeded(
+        "oldest-beat-counts",
+        "",
+        "A client whose heartbeats speak of one of its groups only is taken for silent.",
+        "refmq.broker.clients",
+        "max(last_seen.get(",
+        "min(last_seen.get(",
+        "scan_members",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""
