@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Set
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Final
 
 from conformance.cluster.copies import differences
@@ -18,8 +19,9 @@ from conformance.cluster.history import Decision, Wanted
 from refmq.broker.handlers.send_back import FIRST_RETRY_LEVEL
 from refmq.errors import ConnectFailed, NetworkError, RefmqError, WireError
 from refmq.model.fingerprint import message_fingerprint
-from refmq.model.ids import MessageQueue
+from refmq.model.ids import HostAddress, MessageQueue
 from refmq.model.step import Event
+from refmq.net.address import parse_address
 from refmq.net.client import Client
 from refmq.net.connection import Connection
 from refmq.protocol.bodies.codec import decode_body, encode_body
@@ -131,6 +133,9 @@ class Sent:
     properties: dict[str, str]
     flag: int
     born_ms: int
+    born_ip: bytes
+    stores: Set[HostAddress]
+    """Where messages may be stored."""
 
     ids: set[str] = field(default_factory=set)
     """What brokers called it where it was sent to, as consumers have seen."""
@@ -142,6 +147,8 @@ class Sent:
         found = next(differences(record, self.properties, TOPIC, self.ids), "")
         if not found and (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
             return f"flag and time of birth are {(record.flag, record.born_timestamp_ms)}"
+        if not found and (record.born_host.ip != self.born_ip or record.store_host not in self.stores):
+            return f"it was born at {record.born_host} and stored at {record.store_host}"
         return found
 
 
@@ -149,6 +156,8 @@ class Sent:
 class Common:
     """What all clients of a history share."""
 
+    stores: frozenset[HostAddress] = frozenset()
+    """What brokers write into records as their own address."""
     messages: int = 0
     operations: int = 0
     requests: Counter[int] = field(default_factory=Counter)
@@ -241,7 +250,8 @@ class ScriptedClient:
         if foreign:
             kept[f"x{foreign}"] = foreign
         flag = 0 if batch else number % 3
-        self.common.sent[key] = Sent(kept, flag, self.node.world.loop.wall_ms())
+        born_ip, born_ms = ip_address(self.node.address).packed, self.node.world.loop.wall_ms()
+        self.common.sent[key] = Sent(kept, flag, born_ms, born_ip, self.common.stores)
         return body, {**kept, "WAIT": "true", **properties}, message_fingerprint(key.encode(), body)
 
     def _send_command(
@@ -410,7 +420,7 @@ class ScriptedClient:
         connection.send_oneway(oneway(RequestCode.END_TRANSACTION, encode_header(end)))
 
     def _broker_of(self, connection: Connection) -> str:
-        return self.node.world.network.name_of(connection.peer.partition(":")[0])
+        return self.node.world.network.name_of(parse_address(connection.peer)[0])
 
     # --- consuming --------------------------------------------------------------------------------------------
 

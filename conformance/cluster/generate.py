@@ -22,6 +22,8 @@ T = TypeVar("T")
 MAINTAIN_MS: Final = (100, 500, 700, 1_000)
 """How often brokers look whether something is due; most histories are quiet for minutes, and rarely pays."""
 
+IPV6_ONE_IN: Final = 5
+
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
 
@@ -180,6 +182,7 @@ def setting(pick: Pick, profile: Profile) -> h.Setting:
         silent_nameserver=pick(0, 5) == 5,
         write_buffer_bytes=(0, 0, 0, 300)[pick(0, 3)],
         maintain_ms=MAINTAIN_MS[seed % len(MAINTAIN_MS)],
+        ipv6=seed % IPV6_ONE_IN == 0,
     )
 
 

@@ -40,6 +40,8 @@ class Setting:
     """Above so many unsent bytes a broker reads no more from a client; 0: as usual."""
     maintain_ms: int = 100
     """How often a broker looks whether something is due by the clock. What costs time in quiet histories is this."""
+    ipv6: bool = False
+    """Every host has an address of 16 bytes, and so have records and ids of messages."""
 
 
 # --- operations of clients ---------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.limits import Limits
+from refmq.protocol.host_address import host_of
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from refmq.sim.cluster import Cluster, OpenEngine
 from refmq.sim.loop import Stuck
@@ -102,6 +103,7 @@ class Story:
             store_config=store_config(setting),
             engine=self.engine,
         )
+        self.common.stores = frozenset(host_of(self.cluster.broker_address(broker)) for broker in self.cluster.brokers)
         self.clients = [self.world.node(f"client-{number}", self._run_client) for number in range(setting.clients)]
         self.auditor = self.world.node("auditor", self._run_client)
         self.stranger = self.world.node("stranger", self._wait)
@@ -444,7 +446,7 @@ def store_config(setting: h.Setting) -> StoreConfig:
 
 def run_history(history: h.History, engine: str = "reference", *, strict: bool = False) -> Run:
     """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
-    world = World(history.setting.seed, strict=strict)
+    world = World(history.setting.seed, strict=strict, ipv6=history.setting.ipv6)
     story = Story(world, history, cluster_engine(engine))
     violations: list[Finding] = []
     try:

@@ -291,5 +291,14 @@ SEEDED_EDGES: Final = (
         "min(last_seen.get(",
         "scan_members",
     ),
+    Seeded(
+        "born-nowhere",
+        "",
+        "An address of 16 bytes is not understood, and the record says that the message was born nowhere.",
+        "refmq.protocol.host_address",
+        "host.strip('[]')",
+        "host",
+        "host_of",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""

@@ -259,10 +259,18 @@ class World:
     """Everything of one run. Equal seeds and equal stories give equal runs, on every machine."""
 
     def __init__(
-        self, seed: int, *, strict: bool = False, delay: Delay | None = None, fail_on_exit: bool = True
+        self,
+        seed: int,
+        *,
+        strict: bool = False,
+        delay: Delay | None = None,
+        fail_on_exit: bool = True,
+        ipv6: bool = False,
     ) -> None:
-        """`strict` looks at every C call for escapes, at several times the cost."""
+        """`strict` looks at every C call for escapes, at several times the cost. With `ipv6` nodes have addresses of 16
+        bytes."""
         self.seed = seed
+        self._ipv6 = ipv6
         self.fail_on_exit = fail_on_exit
         self.timeline = Timeline()
         self.nodes: dict[str, Node] = {}
@@ -333,7 +341,8 @@ class World:
     def node(self, name: str, main: Callable[[Node], Coroutine[Any, Any, None]]) -> Node:
         """A new machine. It is down until `start`."""
         assert name not in {"outside", *self.nodes}, f"{name} exists"
-        address = f"10.0.{(len(self.nodes) + 2) // 256}.{(len(self.nodes) + 2) % 256}"
+        number = len(self.nodes) + 2
+        address = f"fd00::{number:x}" if self._ipv6 else f"10.0.{number // 256}.{number % 256}"
         self.network.add_host(name, address)
         node = Node(self, name, address, main)
         self.nodes[name] = node
