@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -90,7 +90,8 @@ class Story:
     common: Common = field(default_factory=Common)
     operations: list[asyncio.Task[None]] = field(default_factory=list)
     wire: Wire = field(default_factory=Wire)
-    tables: list[SeenTable] = field(default_factory=list)
+    unsaved: list[Finding] = field(default_factory=list)
+    """Tables that were not in their files."""
 
     def __post_init__(self) -> None:
         setting = self.history.setting
@@ -373,7 +374,9 @@ class Story:
         await asyncio.sleep(SETTLE_S)
 
     async def _audit(self) -> None:
-        """Somebody who has seen nothing yet reads every queue from its beginning to its end."""
+        """Somebody who has seen nothing yet reads every queue from its beginning to its end. Brokers make a group for
+        them, and save all groups, so their tables are looked at before and after."""
+        await self._look_at_tables()
         self.world.note("history", "audit")
         client = self.scripted["auditor"]
         for broker in self.cluster.brokers:
@@ -385,19 +388,24 @@ class Story:
                         await self._read(client, broker, MessageQueue(prefix + group, broker.name, 0))
         await self._ask_for_offsets()
         await self.auditor.call(lambda: self._ask_for_route(client))
-        await asyncio.sleep(SAVED_S)
-        self._look_at_tables()
-        if any(tables_saved(self.tables)):  # a check round may have made its topic just now
-            await asyncio.sleep(SAVED_S)
-            self._look_at_tables()
+        await self._look_at_tables()
 
-    def _look_at_tables(self) -> None:
-        """What brokers know, and what is in their files. One whose disk has failed may have had no chance to save."""
-        self.tables.clear()
+    async def _look_at_tables(self) -> None:
+        """What brokers know has to be in their files. A check round may have made its topic just now: twice is
+        enough."""
+        for _ in range(2):
+            await asyncio.sleep(SAVED_S)
+            unsaved = [*tables_saved(self._tables())]
+            if not unsaved:
+                return
+        self.unsaved += unsaved
+
+    def _tables(self) -> Iterator[SeenTable]:
+        """One whose disk has failed may have had no chance to save."""
         for node in self.cluster.brokers:
             serving = self.cluster.serving.get(node.name)
             if serving is not None and node.name not in self.cluster.failing_disks:
-                self.tables += seen_tables(serving, node.simulated_disk)
+                yield from seen_tables(serving, node.simulated_disk)
 
     async def _ask_for_offsets(self) -> None:
         """A member of the group hears what is committed."""
@@ -455,6 +463,6 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
         violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
-    others = [*one_answer_per_request(story.wire.frames), *tables_saved(story.tables)]
+    others = [*one_answer_per_request(story.wire.frames), *story.unsaved]
     found = [*judge(lines, promises), *others]
     return Run(violations + found, history, lines, world, story.common.requests)

@@ -300,5 +300,14 @@ SEEDED_EDGES: Final = (
         "host",
         "host_of",
     ),
+    Seeded(
+        "changed-groups-not-saved",
+        "",
+        "A group that an operator has changed is as before when its broker starts again.",
+        "refmq.broker.handlers.admin_tables",
+        "await broker.save_groups()",
+        "pass",
+        "_put_groups",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""
