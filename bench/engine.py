@@ -254,7 +254,9 @@ def many_queues(folder: Path, count: int, seconds: float) -> tuple[float, int]:
             for topic in topics:
                 create(broker.address, topic, per_topic)
             frames = b"".join(send_frame(topic, queue, b"m" * 128) for queue in range(per_topic) for topic in topics)
-            load(broker.port, broker.pid, frames, connections=8, window=8, seconds=seconds)  # makes the files
+            made = 0
+            while made < 2 * count:  # each queue has its files then
+                made += load(broker.port, broker.pid, frames, connections=8, window=8, seconds=seconds).answers
             answered = load(broker.port, broker.pid, frames, connections=8, window=8, seconds=seconds)
             return answered.per_s, resident_bytes(broker.pid)
 

@@ -33,7 +33,10 @@ typedef struct {
     int fd;
     size_t next;           /* frame to be sent */
     size_t in_flight;
-    int64_t begun[WINDOW_MAX]; /* in order of the frames: answers come back in it */
+    struct {
+        int64_t begun;
+        size_t frame;
+    } asked[WINDOW_MAX]; /* in order of the frames: answers come back in it */
     size_t first;
     uint8_t *out;
     size_t out_start, out_end, out_size;
@@ -191,32 +194,21 @@ static void add_frame(wire *one, size_t window, int64_t begun)
     }
     memcpy(one->out + one->out_end, frames[one->next].at, size);
     one->out_end += size;
-    one->begun[(one->first + one->in_flight) % window] = begun;
+    one->asked[(one->first + one->in_flight) % window].begun = begun;
+    one->asked[(one->first + one->in_flight) % window].frame = one->next;
     one->in_flight++;
     one->next = (one->next + 1) % frame_count;
 }
 
-/* Whether a frame is one of ours: an echo has sent it back. */
-static int is_ours(const uint8_t *frame, size_t size)
-{
-    for (size_t i = 0; i < frame_count; i++) {
-        if (frames[i].size == size && memcmp(frames[i].at, frame, size) == 0) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* The code of an answer; JSON headers only, in which refmq and Java write it first. */
-static void check(const uint8_t *frame, size_t size)
+/* The code of an answer; JSON headers only, in which refmq and Java write it first. An echo has sent the frame back. */
+static void check(const uint8_t *frame, size_t size, size_t asked)
 {
     const size_t head = be32(frame + 4) & 0xffffff;
     const char *code;
 
-    if (is_ours(frame, size)) {
+    if (frames[asked].size == size && memcmp(frames[asked].at, frame, size) == 0) {
         return;
     }
-
     if (frame[4] != 0 || 8 + head > size || (code = memmem(frame + 8, head, "\"code\":", 7)) == NULL ||
         (strncmp(code + 7, "0,", 2) != 0 && strncmp(code + 7, "19,", 3) != 0)) {
         fprintf(stderr, "load: the answer is %.*s\n", (int)(head < 300 ? head : 300), (const char *)frame + 8);
@@ -240,9 +232,9 @@ static void take_answers(wire *one, size_t window)
     one->in_end += (size_t)got;
     while (one->in_end - at >= 4 && one->in_end - at >= 4 + (size_t)be32(one->in + at)) {
         const size_t size = 4 + be32(one->in + at);
-        const int64_t us = (now - one->begun[one->first]) / 1000;
+        const int64_t us = (now - one->asked[one->first].begun) / 1000;
 
-        check(one->in + at, size);
+        check(one->in + at, size, one->asked[one->first].frame);
         answers++;
         answer_bytes += size;
         buckets[bucket_of(us)]++;

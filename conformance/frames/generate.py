@@ -66,6 +66,24 @@ class Round:
     """By opaque. Of a damaged frame nobody knows."""
 
 
+def with_key_twice(frame: bytes, key: str, value: str) -> bytes:
+    """A frame with a binary header, and another value of a key in front of all others."""
+    head, fields_at = 8, 25  # behind the two lengths of the frame; behind all that is not an ext field
+    entry = len(key.encode()).to_bytes(2, "big") + key.encode() + len(value).to_bytes(4, "big") + value.encode()
+    size = int.from_bytes(frame[fields_at : fields_at + 4], "big") + len(entry)
+    lengths = int.from_bytes(frame[4:8], "big") + len(entry)
+    return b"".join(
+        (
+            (len(frame) - 4 + len(entry)).to_bytes(4, "big"),
+            lengths.to_bytes(4, "big"),
+            frame[head:fields_at],
+            size.to_bytes(4, "big"),
+            entry,
+            frame[fields_at + 4 :],
+        )
+    )
+
+
 @dataclass
 class Maker:
     """Makes rounds from a seed."""
@@ -91,7 +109,14 @@ class Maker:
         count = self.random.choice((1, 3, FRAMES_PER_ROUND, FRAMES_PER_ROUND))
         commands = [self.finished(self.random.choice(makers)()) for _ in range(count)]
         awaited = frozenset(command.opaque for command in commands if not command.flag & ONEWAY_FLAG)
-        return Round(kind, tuple(map(encode, commands)), awaited)
+        return Round(kind, tuple(map(self.encoded, commands)), awaited)
+
+    def encoded(self, command: RemotingCommand) -> bytes:
+        """The frame; sometimes a binary header says a key twice, of which the last value counts."""
+        frame = encode(command)
+        if command.serialize_type is SerializeType.ROCKETMQ and command.fields and self.random.randrange(10) == 0:
+            return with_key_twice(frame, self.random.choice(sorted(command.fields)), self.random.choice(NUMBERS))
+        return frame
 
     def finished(self, command: RemotingCommand) -> RemotingCommand:
         """With a number of its own, in either form of a header, sometimes one-way."""

@@ -27,6 +27,15 @@ STEPS = 60
 CLUSTER_STEPS = 70
 PLANE_TESTS: Final = "tests/net/test_fast_plane.py"
 SHELL_TESTS: Final = "tests/net/test_thread_engine.py"
+UNIT_TESTS: Final = (
+    "tests/refmq_fast",
+    "tests/net/test_fast_store.py",
+    "tests/net/test_fast_plane.py",
+    "tests/net/test_thread_engine.py",
+    "tests/net/test_posix_disk.py",
+    "tests/net/test_note_recorder.py",
+    "tests/net/test_revocation.py",
+)
 ENGINES = ("fast-tails", "fast")
 
 
@@ -85,6 +94,11 @@ def shell_trial() -> dict[str, Any]:
     return {"by": _first_failure(SHELL_TESTS), "tried": 0, "differs_after": 0}
 
 
+def unit_trial() -> dict[str, Any]:
+    """All tests of the extension and of what stands on it: the first that fails."""
+    return {"by": _first_failure(*UNIT_TESTS), "tried": 0, "differs_after": 0}
+
+
 class _FailureWatcher:
     """A plugin of pytest that remembers the first test that failed."""
 
@@ -96,11 +110,11 @@ class _FailureWatcher:
             self.failed = report.nodeid.rpartition("::")[2]
 
 
-def _first_failure(tests: str) -> str:
+def _first_failure(*tests: str) -> str:
     watcher = _FailureWatcher()
     with contextlib.redirect_stdout(io.StringIO()):
         options = ["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=ci", "--assert=plain"]
-        pytest.main([tests, *options], plugins=[watcher])
+        pytest.main([*tests, *options], plugins=[watcher])
     return watcher.failed
 
 
@@ -127,7 +141,7 @@ def _histories() -> Iterator[Any]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("library", type=Path)
-    parser.add_argument("--kind", choices=["store", "cluster", "shell"], default="store")
+    parser.add_argument("--kind", choices=["store", "cluster", "shell", "unit"], default="store")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--more-seconds", type=float, default=30.0, help="after a broken promise, for a difference")
     given = parser.parse_args()
@@ -137,6 +151,8 @@ def main() -> int:
             found = trial(given.seconds, given.more_seconds)
         case "cluster":
             found = cluster_trial(given.seconds)
+        case "unit":
+            found = unit_trial()
         case _:
             found = shell_trial()
     print(json.dumps(found))

@@ -142,7 +142,10 @@ class Pair:
 
     def feed(self, command: RemotingCommand, *, connection: int = 1, draw: int = 7, vip: bool = False) -> int:
         """Feeds a request as it would come over a connection, and returns the number of its frame."""
-        arrived = decode(encode(command))
+        return self.feed_frame(encode(command), connection=connection, draw=draw, vip=vip)
+
+    def feed_frame(self, data: bytes, *, connection: int = 1, draw: int = 7, vip: bool = False) -> int:
+        arrived = decode(data)
         for runner in (self.reference, self.fast):
             frame = runner.frame(arrived, connection=connection, draw=draw, vip=vip)
             runner.feed(frame)
@@ -280,6 +283,24 @@ def test_the_ordinary_is_served_in_c_and_alike(
         assert pair.fast.served == before + 1
         pair.settle()
         pair.check()
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_of_a_key_that_comes_twice_the_last_value_counts(at: int) -> None:
+    """In a binary header; in JSON C hands over what has a key twice."""
+    command = replace(send_command(queue_id=1), serialize_type=SerializeType.ROCKETMQ)
+    data = encode(command)
+    entries = [b"\0\1%c\0\0\0\1%c" % pair for pair in zip(b"defh", b"9382", strict=True)]
+    before = b"".join(entries[at:] + entries[:at])
+    size = int.from_bytes(data[25:29], "big") + len(before)
+    data = data[:25] + size.to_bytes(4, "big") + before + data[29:]
+    lengths = (len(data) - 4).to_bytes(4, "big") + (int.from_bytes(data[4:8], "big") + len(before)).to_bytes(4, "big")
+    with a_pair() as pair:
+        pair.feed_frame(lengths + data[8:])
+        assert pair.fast.served == 1
+        pair.settle()
+        pair.check()
+        assert pair.fast.store.max_offset("T", 1) == 1
 
 
 @pytest.mark.parametrize(

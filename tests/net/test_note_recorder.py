@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
@@ -20,7 +22,7 @@ pytestmark = [
     pytest.mark.skipif(not refmq_fast.AVAILABLE, reason=f"extension is off: {refmq_fast.REASON}"),
 ]
 
-NOTES_MAX = 65_536
+NOTES_MAX = 262_144
 
 
 def event(number: int) -> EventFields:
@@ -119,3 +121,25 @@ def test_new_texts_behind_a_gap_find_their_numbers(tmp_path: Path) -> None:
     (path,) = trace_files(tmp_path)
     trace = read_file(path)
     assert [tuple(each.event) for each in trace.events] == [event(1), fresh, event(2), fresh]
+
+
+def test_noted_events_that_find_no_room_are_counted(tmp_path: Path) -> None:
+    gate = threading.Event()
+
+    def slow(path: Path) -> BinaryIO:
+        assert gate.wait(60)
+        return cast("BinaryIO", path.open("xb", buffering=0))
+
+    notes = refmq_fast.Notes(1)
+    for number in range(5_000):
+        notes.note(event(number))
+    names, events, _ = notes.take()
+    with TraceWriter(tmp_path, "node", buffer_events_max=400, opener=slow) as trace:
+        trace.record_noted(events, names)
+        dropped = trace.dropped_count
+        gate.set()
+    assert dropped > 4_000
+    (path,) = trace_files(tmp_path)
+    file = read_file(path)
+    assert [each.event.a for each in file.events] == list(range(5_000 - dropped))
+    assert [(drop.sequence, drop.count) for drop in file.drops] == [(5_000 - dropped, dropped)]

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 
 #include "shell/disk_posix.h"
+#include "shell/windows.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #define BIG (16 << 20)
+#define WINDOW (128 << 10)
 #define ROUNDS 60
 
 static int failures;
@@ -342,11 +344,11 @@ static void too_many_works(void)
     EXPECT(table.remove(disk, "m") == RMQ_OK);
 }
 
-/* Reads that need no system call, and those that must not do without one. */
-static void mapped_reads(void)
+/* Reads that need no system call once somebody has come twice, and those that must not do without one. */
+static void windows(void)
 {
     static uint8_t data[1 << 16], found[1 << 16];
-    rmq_file file = made("big", BIG), files[6];
+    rmq_file file = made("big", BIG), files[10];
     int64_t before;
 
     for (int64_t at = 0; at < BIG; at += (int64_t)sizeof data) {
@@ -354,29 +356,41 @@ static void mapped_reads(void)
             data[i] = (uint8_t)((at >> 16) + (int64_t)i * 7);
         }
         EXPECT(table.write(disk, file, at, data, sizeof data) == RMQ_OK);
-        before = reads;
         EXPECT(table.read(disk, file, at, found, sizeof data) == RMQ_OK && memcmp(found, data, sizeof data) == 0);
-        EXPECT(reads == before);
     }
     before = reads;
-    EXPECT(table.read(disk, file, 0, found, sizeof found) == RMQ_OK && found[1] == 7 && reads == before + 1); /* long ago */
-    EXPECT(written(file, BIG - 100, "changed") == RMQ_OK && holds(file, BIG - 100, "changed"));
+    for (int64_t at = WINDOW / 2; at < WINDOW - 100; at += 4096) {
+        EXPECT(table.read(disk, file, at, found, 100) == RMQ_OK && found[0] == (uint8_t)((at >> 16) + at % 65536 * 7));
+    }
+    EXPECT(reads == before + 1); /* the first one only asks for the window */
+    EXPECT(written(file, WINDOW - 3, "changed") == RMQ_OK);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(holds(file, WINDOW - 3, "changed")); /* from two windows, the second of which has to be opened */
+    }
     before = reads;
-    EXPECT(holds(file, BIG - 100, "changed") && reads == before);
-    EXPECT(table.read(disk, file, BIG - 200, found, 100) == RMQ_OK && reads == before + 1); /* not written just now */
+    EXPECT(holds(file, WINDOW - 3, "changed") && reads == before);
+    EXPECT(written(file, WINDOW - 3, "CHANGED") == RMQ_OK && holds(file, WINDOW - 3, "CHANGED") && reads == before);
+    files[0] = made("once", BIG);
+    before = reads;
+    for (int64_t at = 0; at < BIG; at += WINDOW) { /* once in each piece: nothing is opened for that */
+        EXPECT(table.read(disk, files[0], at, found, 100) == RMQ_OK);
+    }
+    EXPECT(reads == before + BIG / WINDOW && holds(file, WINDOW - 3, "CHANGED") && reads == before + BIG / WINDOW);
+    closed(files[0]);
     closed(file);
+    EXPECT(table.remove(disk, "once") == RMQ_OK);
     EXPECT(table.remove(disk, "big") == RMQ_OK);
-    for (int i = 0; i < 6; i++) { /* more files than mappings */
+    for (int i = 0; i < 10; i++) { /* more files than windows */
         char path[20];
         (void)snprintf(path, sizeof path, "big%d", i);
         EXPECT(table.create(disk, path, BIG, false, &files[i]) == RMQ_OK);
+        data[0] = (uint8_t)i;
         EXPECT(table.write(disk, files[i], 0, data, sizeof data) == RMQ_OK);
-        before = reads;
-        EXPECT(table.read(disk, files[i], 0, found, sizeof found) == RMQ_OK && reads == before);
     }
-    before = reads;
-    EXPECT(table.read(disk, files[0], 0, found, sizeof found) == RMQ_OK && reads == before); /* mapped once more */
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 60; i++) {
+        EXPECT(table.read(disk, files[i / 3 % 10], 0, found, sizeof found) == RMQ_OK && found[0] == i / 3 % 10);
+    }
+    for (int i = 0; i < 10; i++) {
         char path[20];
         (void)snprintf(path, sizeof path, "big%d", i);
         closed(files[i]);
@@ -385,9 +399,33 @@ static void mapped_reads(void)
     file = made("small", 1 << 16);
     EXPECT(table.write(disk, file, 0, data, sizeof data) == RMQ_OK);
     before = reads;
-    EXPECT(table.read(disk, file, 0, found, 100) == RMQ_OK && reads == before + 1);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(table.read(disk, file, 0, found, 100) == RMQ_OK);
+    }
+    EXPECT(reads == before + 3);
     closed(file);
     EXPECT(table.remove(disk, "small") == RMQ_OK);
+}
+
+/* Somebody makes a file shorter that is being read through a window: an error, and not the end of the process. */
+static void file_cut_under_a_window(void)
+{
+    static uint8_t found[100];
+    char path[RMQ_DISK_PATH_MAX];
+    rmq_file file = made("cut", BIG);
+
+    EXPECT(written(file, WINDOW / 2, "there") == RMQ_OK);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(holds(file, WINDOW / 2, "there"));
+    }
+    (void)snprintf(path, sizeof path, "%s/cut", root);
+    EXPECT(truncate(path, 4096) == 0);
+    for (int i = 0; i < 4; i++) {
+        EXPECT(table.read(disk, file, WINDOW / 2, found, sizeof found) == RMQ_DISK_FAILED);
+        EXPECT(strstr(rmq_posix_disk_error(disk)->reason, "shorter") != NULL);
+    }
+    closed(file);
+    EXPECT(table.remove(disk, "cut") == RMQ_OK);
 }
 
 /* --- a flusher in its own thread ------------------------------------------------------------------------------------ */
@@ -500,7 +538,7 @@ int main(void)
     }
     settings.open_files_max = 3;
     settings.works_max = 4;
-    settings.mapped_bytes = 1 << 20;
+    settings.mapped_bytes = WINDOW * RMQ_WINDOWS;
     new_disk(settings);
     writes();
     no_room_for_a_file();
@@ -508,7 +546,8 @@ int main(void)
     what_happens_meanwhile();
     no_descriptors();
     too_many_works();
-    mapped_reads();
+    windows();
+    file_cut_under_a_window();
     two_threads();
     rmq_posix_disk_rest(disk);
     (void)snprintf(command, sizeof command, "rm -r %s", root);

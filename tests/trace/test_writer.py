@@ -175,6 +175,18 @@ def test_a_slow_disk_drops_events_records_the_drop_and_never_waits(tmp_path: Pat
     assert accounted([file]) == list(range(1_000))
 
 
+def test_a_full_page_is_written_at_once(tmp_path: Path, new_page: NewPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy node fills its memory many times before the writer would look by itself."""
+    monkeypatch.setattr(writer_module, "FLUSH_INTERVAL_S", 3600.0)
+    with TraceWriter(tmp_path, "n", buffer_events_max=64, new_page=new_page) as trace:
+        for number in range(0, 640, 16):
+            for at in range(number, number + 16):
+                trace.record(Event("A", a=at))
+            wait_until(lambda: len(trace._pages) <= 2)
+        assert trace.dropped_count == 0
+    assert numbers(read_all(tmp_path)) == list(range(640))
+
+
 def test_events_after_a_gap_stand_behind_the_record_of_it(tmp_path: Path, new_page: NewPage) -> None:
     disk = Disk()
     disk.gate.clear()

@@ -47,9 +47,9 @@ from refmq.store.values import (
     RecoveryReport,
 )
 
-TAIL_BYTES_DEFAULT: Final = 640
-"""How much of a queue is kept in memory before it is written: 32 units. A start builds again what a dead process had
-not written, because it believes queues up to the checkpoint only."""
+TAIL_BYTES_DEFAULT: Final = 4000
+"""How much of a busy queue is kept in memory before it is written: 200 units. A start builds again what a dead process
+had not written, because it believes queues up to the checkpoint only."""
 
 INDEX_PAGES_DEFAULT: Final = 8192
 """How many pages of 4 KiB of an index file are kept in memory, as far as they were changed, until the index is flushed.

@@ -14,6 +14,9 @@ from refmq.trace.writer import NOTE, TraceWriter
 HAND_ON_PERIOD_S: Final = 0.05
 """How long an event stays noted at most while the loop is not busy."""
 
+NOTES_AT_ONCE: Final = 131_072
+"""After more of them the next ones are taken at once: half of what there is room for."""
+
 
 class NoteRecorder:
     """What a node records with. `close` hands on the rest."""
@@ -30,11 +33,11 @@ class NoteRecorder:
         self.notes.note(event)
 
     def _on_timer(self) -> None:
-        self._timer = self._loop.call_later(HAND_ON_PERIOD_S, self._on_timer)
-        self.hand_on()
+        many = self.hand_on() > NOTES_AT_ONCE
+        self._timer = self._loop.call_later(0 if many else HAND_ON_PERIOD_S, self._on_timer)
 
-    def hand_on(self) -> None:
-        """Gives everything that is noted to the trace."""
+    def hand_on(self) -> int:
+        """Gives everything that is noted to the trace; how many events that were."""
         names, events, dropped = self.notes.take()
         self._names += names
         recorder = self._recorder
@@ -42,10 +45,11 @@ class NoteRecorder:
             recorder.record_noted(events, self._names)
             if dropped:
                 recorder.drop(dropped)
-            return
+            return len(events) // NOTE.size
         known = self._names
         for _, queue_id, a, b, c, d, action, actor, subject in NOTE.iter_unpack(events):
             recorder.record((known[action], known[actor], known[subject], queue_id, a, b, c, d))
+        return len(events) // NOTE.size
 
     def close(self) -> None:
         self._timer.cancel()

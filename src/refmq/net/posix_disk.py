@@ -18,11 +18,11 @@ from refmq.model.disk import DiskFile, DiskLock, DiskUsage, FileInfo
 from refmq.model.ids import TimestampMs
 from refmq.net.files import OPEN_FILES_MAX, RealDisk
 
-MAPPED_BYTES_DEFAULT: Final = 16 << 20
-"""How much of a log file is read through a mapping: what was appended lately."""
+MAPPED_BYTES_DEFAULT: Final = 64 << 20
+"""How much of the log is read through windows, which are mapped where somebody reads. It counts as resident memory."""
 
 MAPPED_FILE_BYTES_MIN: Final = 8 << 20
-"""Smaller files are not mapped: queues of usual size are smaller, and there may be ten thousand of them."""
+"""Smaller files have no windows: queues of usual size are smaller, and there may be ten thousand of them."""
 
 DESCRIPTOR_WAIT_S: Final = 30.0
 """How long a flush waits for a descriptor when the process has none left. The pool of the disk gives up its own at

@@ -2,7 +2,7 @@
 
     record() -> pack -> the last page ... the oldest page -> thread: a block for each write -> files
 
-Recording reads the clock and packs 64 bytes. It never waits for a lock or for the disk and never raises. While all
+Recording reads the clock and packs 64 bytes. It never waits for the disk and never raises. While all
 pages wait for the disk events are dropped, and the next event that finds room is preceded by a record of how many are
 missing. When writing fails (a full or broken disk, a missing directory) what could not be written stays in its page,
 and after `RETRY_S` it is written to another file. A lost trace costs nothing but the trace.
@@ -35,8 +35,8 @@ from refmq.trace.files import Opener, TraceFiles
 from refmq.trace.page import NewPage, Page, new_page
 from refmq.trace.record import KIND_EVENT, RECORD_BYTES, Dropped, Encoder, Outcome
 
-BUFFER_EVENTS_MAX: Final = 65_536
-"""Events that may wait for the disk: 4 MiB of memory."""
+BUFFER_EVENTS_MAX: Final = 262_144
+"""Events that may wait for the disk: 16 MiB of memory, a fifth of a second of a broker that does what it can."""
 PAGES_MIN: Final = 4
 """The least number of pages the memory is divided into: one is filled while others wait."""
 PAGE_RECORDS_MAX: Final = 2_048
@@ -152,6 +152,9 @@ class TraceWriter:
         and only ever grows."""
         start = 0
         while start < len(notes):
+            if self._missing_now and not self._may_turn_page:
+                self.drop((len(notes) - start) // NOTE.size)  # nor is there room for what follows
+                return
             page = self._page.page
             numbers = self._numbers_of(names)
             if not self._missing_now and isinstance(page, refmq_fast.TracePage):
@@ -248,6 +251,7 @@ class TraceWriter:
         before = self._page
         self._page = self._add_page(before.page.sequence)
         before.is_full = True
+        self._wake.set()  # events may come faster than the writer looks by itself
 
     def _add_page(self, sequence: int) -> _QueuedPage:
         """A page with room for whatever waits and an event."""
@@ -275,19 +279,26 @@ class TraceWriter:
     def _run(self) -> None:
         while True:
             is_last = self._is_closed  # read before the pages: nothing is added after it is set
-            pause_s = FLUSH_INTERVAL_S
             try:
                 while self._write_page():
                     pass
             except OSError as error:
                 self._failed(error)
-                pause_s = RETRY_S
             self._say_dropped(at_once=is_last)
             if is_last:
                 break
-            self._wake.wait(pause_s)
+            self._rest()
         self._give_up()
         self._files.close()
+
+    def _rest(self) -> None:
+        """Until a page is full or some time has passed. A disk that failed is left alone for all of its time."""
+        left_s = RETRY_S if self._failure else FLUSH_INTERVAL_S
+        until_s = time.monotonic() + left_s
+        while not self._is_closed and left_s > 0:
+            was_woken = self._wake.wait(left_s)
+            self._wake.clear()
+            left_s = 0.0 if was_woken and not self._failure else until_s - time.monotonic()
 
     def _write_page(self) -> bool:
         """Writes what is new in the oldest page; whether there is another one."""

@@ -544,7 +544,7 @@ static PyGetSetDef disk_properties[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-PyDoc_STRVAR(disk_doc, "PosixDisk(root, /, *, open_files_max=256, mapped_bytes=16777216, mapped_file_bytes_min=8388608)\n"
+PyDoc_STRVAR(disk_doc, "PosixDisk(root, /, *, open_files_max=256, mapped_bytes=67108864, mapped_file_bytes_min=8388608)\n"
                        "--\n\n"
                        "Real files below a directory, without Python between them and a Store. One thread at a time.");
 

@@ -8,14 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "disk_inside.h"
 
 #define EXTENTS_MAX 1000     /* the most pieces of a file examined to find the end of its data */
-#define MAP_STEP_BYTES 65536 /* mappings begin at a multiple of it: of a page of any processor */
 
 /* --- the pool ---------------------------------------------------------------------------------------------------- */
 
@@ -154,25 +152,13 @@ rmq_posix_file *rmq_posix_file_new(rmq_posix_disk *disk, rmq_posix_name *name, i
     return file;
 }
 
-static void unmap(rmq_posix_disk *disk, rmq_posix_file *file)
-{
-    if (file->mapped == NULL) {
-        return;
-    }
-    (void)munmap(file->mapped, (size_t)(file->mapped_to - file->mapped_from));
-    file->mapped = NULL;
-    for (size_t i = 0; i < RMQ_MAPPED_FILES_MAX; i++) {
-        disk->mapped[i] = disk->mapped[i] == file ? NULL : disk->mapped[i];
-    }
-}
-
 void rmq_posix_file_free(rmq_posix_disk *disk, rmq_posix_file *file)
 {
     assert(file->works == 0);
     if (file->descriptor >= 0) {
         give_up_descriptor(disk, file);
     }
-    unmap(disk, file);
+    rmq_windows_close(&disk->windows, file);
     file->name->handles -= 1;
     rmq_posix_drop_name(disk, file->name);
     disk->files -= 1;
@@ -200,61 +186,6 @@ const char *rmq_posix_file_path(rmq_file file)
     return ((const rmq_posix_file *)file)->name->path;
 }
 
-/* --- the mapping ------------------------------------------------------------------------------------------------- */
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* Maps the file around the end of what was written: half of the mapping is before it, half is for what follows. */
-static void map_around_end(rmq_posix_disk *disk, rmq_posix_file *file)
-{
-    const int64_t before = larger(0, file->own_to - disk->settings.mapped_bytes / 2);
-    const int64_t from = before - before % MAP_STEP_BYTES;
-    const int64_t to = smaller(from + disk->settings.mapped_bytes, file->size_bytes);
-    struct stat status;
-    void *mapped;
-    int number;
-
-    unmap(disk, file);
-    if (rmq_posix_descriptor(disk, file, &number) != 0 || fstat(file->descriptor, &status) != 0 || status.st_size < to) {
-        return; /* somebody made it shorter: pread will say so */
-    }
-    mapped = mmap(NULL, (size_t)(to - from), PROT_READ, MAP_SHARED, file->descriptor, from);
-    if (mapped == MAP_FAILED) {
-        return; /* a file system without mappings, or no room for one: pread is slower and as good */
-    }
-    file->mapped = mapped;
-    file->mapped_from = from;
-    file->mapped_to = to;
-    if (disk->mapped[disk->next_mapped] != NULL) {
-        unmap(disk, disk->mapped[disk->next_mapped]);
-    }
-    disk->mapped[disk->next_mapped] = file;
-    disk->next_mapped = (disk->next_mapped + 1) % RMQ_MAPPED_FILES_MAX;
-}
-
-/* Whether these bytes can be had from the mapping, which follows the end of the file. */
-static bool is_mapped(rmq_posix_disk *disk, rmq_posix_file *file, int64_t from, int64_t to)
-{
-    const int64_t half = disk->settings.mapped_bytes / 2;
-
-    if (file->size_bytes < disk->settings.mapped_file_bytes_min || half < MAP_STEP_BYTES || from < file->own_from ||
-        to > file->own_to || from < file->own_to - half) {
-        return false;
-    }
-    if (file->mapped == NULL || from < file->mapped_from || to > file->mapped_to) {
-        map_around_end(disk, file);
-    }
-    return file->mapped != NULL && from >= file->mapped_from && to <= file->mapped_to;
-}
-
 /* --- bytes ------------------------------------------------------------------------------------------------------- */
 
 static rmq_status check_inside(rmq_posix_disk *disk, const rmq_posix_file *file, const char *operation,
@@ -278,12 +209,12 @@ rmq_status rmq_posix_read(void *context, rmq_file given, int64_t position, uint8
     int number;
 
     RMQ_TRY(check_inside(disk, file, "read", position, length));
-    if (is_mapped(disk, file, position, position + (int64_t)length)) {
-        memcpy(to, file->mapped + (position - file->mapped_from), length);
-        return RMQ_OK;
-    }
     if (rmq_posix_descriptor(disk, file, &number) != 0) {
         return disk->error.status;
+    }
+    if (file->size_bytes >= disk->settings.mapped_file_bytes_min &&
+        rmq_windows_read(&disk->windows, file, file->descriptor, file->size_bytes, position, to, length)) {
+        return RMQ_OK;
     }
     while (done < length) {
         const ssize_t now = pread(file->descriptor, to + done, length - done, position + (int64_t)done);
@@ -301,13 +232,9 @@ rmq_status rmq_posix_read(void *context, rmq_file given, int64_t position, uint8
     return RMQ_OK;
 }
 
-/* What was written last, as far as it hangs together. */
-static void note_written(rmq_posix_file *file, int64_t from, int64_t to)
+void rmq_posix_expect(void *context, rmq_file file, int64_t position, size_t length)
 {
-    if (from != file->own_to) {
-        file->own_from = from;
-    }
-    file->own_to = to;
+    rmq_windows_expect(&((rmq_posix_disk *)context)->windows, file, position, length);
 }
 
 /* How a write ended that did `done` of `length` bytes. */
@@ -344,7 +271,6 @@ rmq_status rmq_posix_write(void *context, rmq_file given, int64_t position, cons
         }
         done += now > 0 ? (size_t)now : 0;
     }
-    note_written(file, position, position + (int64_t)length);
     return RMQ_OK;
 }
 
@@ -365,7 +291,7 @@ rmq_status rmq_posix_data_end(void *context, rmq_file given, int64_t *end)
 
         if (hole < 0) {
             if (errno == ENXIO) { /* no data behind it */
-                *end = smaller(at, file->size_bytes);
+                *end = at < file->size_bytes ? at : file->size_bytes;
             }
             break;
         }

@@ -6,9 +6,9 @@
 
 #include "../store/table.h"
 #include "disk_posix.h"
+#include "windows.h"
 
 #define RMQ_NO_DESCRIPTOR (-1)
-#define RMQ_MAPPED_FILES_MAX 4 /* mappings of one disk: the log has one end, and a new file now and then */
 
 /* A path that somebody has open, or whose flush failed. All handles of a file share it, so they follow a rename. */
 typedef struct {
@@ -28,9 +28,6 @@ typedef struct rmq_posix_file {
     size_t works;   /* flushes under way: they need the descriptor */
     int descriptor;
     struct rmq_posix_file *newer, *older; /* in the pool, while there is a descriptor */
-    int64_t own_from, own_to;             /* what was written here, one write behind the other */
-    uint8_t *mapped;                      /* NULL: nothing is */
-    int64_t mapped_from, mapped_to;
 } rmq_posix_file;
 
 struct rmq_posix_disk {
@@ -41,8 +38,7 @@ struct rmq_posix_disk {
     size_t descriptors;
     size_t works;
     size_t files;
-    rmq_posix_file *mapped[RMQ_MAPPED_FILES_MAX];
-    size_t next_mapped; /* where the next mapping goes; what is there is unmapped */
+    rmq_windows windows;
     rmq_disk_error error;
 };
 
@@ -76,6 +72,7 @@ void rmq_posix_file_free(rmq_posix_disk *disk, rmq_posix_file *file);
 int rmq_posix_descriptor(rmq_posix_disk *disk, rmq_posix_file *file, int *number);
 
 rmq_status rmq_posix_read(void *context, rmq_file file, int64_t position, uint8_t *to, size_t length);
+void rmq_posix_expect(void *context, rmq_file file, int64_t position, size_t length);
 rmq_status rmq_posix_write(void *context, rmq_file file, int64_t position, const uint8_t *from, size_t length);
 rmq_status rmq_posix_data_end(void *context, rmq_file file, int64_t *end);
 void rmq_posix_close(void *context, rmq_file file);

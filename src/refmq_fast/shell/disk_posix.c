@@ -478,6 +478,7 @@ rmq_status rmq_posix_disk_new(const char *root, const rmq_posix_settings *settin
         return RMQ_NO_MEMORY;
     }
     made->settings = *settings;
+    rmq_windows_init(&made->windows, settings->mapped_bytes);
     *disk = made;
     return RMQ_OK;
 }
@@ -493,6 +494,7 @@ void rmq_posix_disk_free(rmq_posix_disk *disk)
         free(name);
     }
     rmq_table_free(&disk->names);
+    rmq_windows_close(&disk->windows, NULL);
     free(disk->root);
     free(disk);
 }
@@ -512,6 +514,7 @@ rmq_disk rmq_posix_disk_table(rmq_posix_disk *disk)
         .remove = posix_remove,
         .rename = posix_rename,
         .read = rmq_posix_read,
+        .expect = rmq_posix_expect,
         .write = rmq_posix_write,
         .data_end = rmq_posix_data_end,
         .close = rmq_posix_close,

@@ -18,9 +18,8 @@
  * descriptor left, the pool gives up its own; when that is not enough, an operation that needs one fails, but a flush does
  * not: it has not begun, and `rmq_disk_start` says RMQ_PENDING. A flush that began keeps its descriptor.
  *
- * Reading. What was appended lately is read through a mapping, and everything else by pread. Only bytes that this disk
- * wrote itself, one after the other, are read through a mapping, and only the last few megabytes of them: they are in
- * memory, so no error of the medium can come as a signal, and no store makes a file shorter.
+ * Reading. Large files are read through windows (windows.h), everything else by pread. A window that cannot be read, because
+ * somebody made the file shorter or the medium fails, is left for pread, which says what is wrong.
  */
 #ifndef RMQ_SHELL_DISK_POSIX_H
 #define RMQ_SHELL_DISK_POSIX_H
@@ -35,15 +34,15 @@ typedef struct rmq_posix_disk rmq_posix_disk;
 typedef struct {
     size_t open_files_max; /* descriptors in the pool */
     size_t works_max;      /* flushes that may be under way at a time, each with a descriptor that the pool keeps */
-    int64_t mapped_bytes;  /* of a file: how much is mapped around its end; 0: nothing is */
+    int64_t mapped_bytes;  /* of all windows together; 0: there are none */
     int64_t mapped_file_bytes_min; /* smaller files are not mapped */
 } rmq_posix_settings;
 
-/* A quarter of the usual limit of 1,024 descriptors: sockets need the rest. A file of the log is mapped and a queue of
- * usual size (6 MB) is not: ten thousand mappings would cost more than they save. */
+/* A quarter of the usual limit of 1,024 descriptors: sockets need the rest. A file of the log is read through windows and a
+ * queue of usual size (6 MB) is not. */
 #define RMQ_POSIX_SETTINGS                                                                                             \
     {                                                                                                                  \
-        .open_files_max = 256, .works_max = 8, .mapped_bytes = 16 << 20, .mapped_file_bytes_min = 8 << 20              \
+        .open_files_max = 256, .works_max = 8, .mapped_bytes = 64 << 20, .mapped_file_bytes_min = 8 << 20              \
     }
 
 /* Why the last operation that failed did so. */

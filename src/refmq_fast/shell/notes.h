@@ -10,7 +10,8 @@
 #include "../store/event.h"
 #include "../store/table.h"
 
-#define RMQ_NOTES_MAX 65536u       /* 5 MiB */
+#define RMQ_NOTES_MAX 262144u      /* 18 MiB */
+#define RMQ_NOTE_CONSTANTS 64u
 #define RMQ_NOTE_NAMES_MAX 1048576u /* different texts; an event with one more is dropped */
 
 typedef struct {
@@ -30,8 +31,16 @@ typedef struct {
     uint32_t number;
 } rmq_noted_name;
 
+/* The number of a text that was asked for lately. */
+typedef struct {
+    const void *at; /* where the text is written down in the program; NULL: nothing */
+    uint32_t number;
+} rmq_noted_constant;
+
 typedef struct {
     rmq_table table;
+    rmq_noted_constant constants[RMQ_NOTE_CONSTANTS]; /* names of actions, found by their address */
+    uint32_t last_subject;
     rmq_noted_name **names; /* by number */
     size_t name_count;
     size_t names_size;

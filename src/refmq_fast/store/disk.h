@@ -33,6 +33,8 @@ typedef struct {
     rmq_status (*remove)(void *context, const char *path);
     rmq_status (*rename)(void *context, const char *source, const char *target);
     rmq_status (*read)(void *context, rmq_file file, int64_t position, uint8_t *to, size_t length);
+    /* These bytes will be read soon. NULL where it makes nothing faster. */
+    void (*expect)(void *context, rmq_file file, int64_t position, size_t length);
     rmq_status (*write)(void *context, rmq_file file, int64_t position, const uint8_t *from, size_t length);
     /* A position behind which the file is all zeros, at most its size. */
     rmq_status (*data_end)(void *context, rmq_file file, int64_t *end);

@@ -141,6 +141,16 @@ rmq_status rmq_files_read(rmq_files *files, int64_t position, uint8_t *to, size_
     return files->disk->read(files->disk->context, file, position - base, to, in_file);
 }
 
+void rmq_files_expect(rmq_files *files, int64_t position, size_t length)
+{
+    const int64_t base = rmq_files_base_of(files, position);
+    const size_t index = index_of(files, base);
+
+    if (files->disk->expect != NULL && index != NOT_THERE && files->list[index].file != NULL) {
+        files->disk->expect(files->disk->context, files->list[index].file, position - base, length);
+    }
+}
+
 static rmq_status write_at(rmq_files *files, int64_t position, const uint8_t *from, size_t length)
 {
     const int64_t base = rmq_files_base_of(files, position);

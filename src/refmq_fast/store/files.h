@@ -85,6 +85,9 @@ void rmq_files_path(const rmq_files *files, int64_t base, char *path);
 /* Bytes inside one file. */
 rmq_status rmq_files_read(rmq_files *files, int64_t position, uint8_t *to, size_t length);
 
+/* The same bytes will be read soon: whoever has them may fetch them meanwhile. */
+void rmq_files_expect(rmq_files *files, int64_t position, size_t length);
+
 /* Writes at the end of the data; it must fit the last file. RMQ_DISK_FULL: nothing was changed. */
 rmq_status rmq_files_append(rmq_files *files, const uint8_t *from, size_t length);
 

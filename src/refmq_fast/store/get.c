@@ -8,6 +8,7 @@
 #include "mistakes.h"
 
 #define UNITS_AT_ONCE 128
+#define EXPECTED_AHEAD 4 /* as many as the processor fetches at a time */
 
 /* --- records ----------------------------------------------------------------------------------------------------- */
 
@@ -173,6 +174,14 @@ static rmq_status look_at(reading *read, int64_t queue_offset, const rmq_unit *u
     return wants_code(read->filter, unit->tags_code) ? take_record(read, queue_offset, unit) : RMQ_OK;
 }
 
+/* Records of a queue lie apart from each other in the log; those that come next are fetched while one is copied. */
+static void expect(const reading *read, const rmq_unit *unit)
+{
+    if (unit->size > 0 && unit->size < RMQ_BLANK_SIZE && wants_code(read->filter, unit->tags_code)) {
+        rmq_files_expect(&read->store->log.files, unit->physical_offset, (size_t)unit->size);
+    }
+}
+
 static rmq_status collect(reading *read, int64_t queue_offset, int64_t units)
 {
     const int64_t end = queue_offset + units;
@@ -183,7 +192,13 @@ static rmq_status collect(reading *read, int64_t queue_offset, int64_t units)
         rmq_unit piece[UNITS_AT_ONCE];
 
         RMQ_TRY(rmq_queue_read(read->queue, queue_offset, count, piece));
+        for (int64_t i = 0; i < count && i < EXPECTED_AHEAD; i++) {
+            expect(read, &piece[i]);
+        }
         for (int64_t i = 0; i < count && !read->is_full; i++) {
+            if (i + EXPECTED_AHEAD < count) {
+                expect(read, &piece[i + EXPECTED_AHEAD]);
+            }
             RMQ_TRY(look_at(read, queue_offset, &piece[i]));
             queue_offset += read->is_full && RMQ_IS_RIGHT(RMQ_MISTAKE_SKIP_WHEN_FULL) ? 0 : 1;
         }

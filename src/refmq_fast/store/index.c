@@ -29,7 +29,7 @@ void rmq_index_init(rmq_index *index, const rmq_disk *disk, rmq_names *names, in
 static void let_go(rmq_index_file *file)
 {
     file->pages.disk->close(file->pages.disk->context, file->pages.file);
-    rmq_pages_drop(&file->pages);
+    rmq_pages_free(&file->pages);
     file->is_gone = true;
     if (file->holders == 0) {
         free(file);
@@ -148,6 +148,7 @@ static rmq_status file_for_next(rmq_index *index, int64_t store_ms, rmq_index_fi
         return status;
     }
     assert(rmq_index_file_count(*file) == 0);
+    rmq_pages_are_new(&(*file)->pages);
     return RMQ_OK;
 }
 

@@ -22,6 +22,35 @@ static size_t page_bytes(const rmq_pages *pages, int64_t number)
     return (size_t)(left < RMQ_PAGE_BYTES ? left : RMQ_PAGE_BYTES);
 }
 
+void rmq_pages_are_new(rmq_pages *pages)
+{
+    const int64_t count = (pages->file_bytes + RMQ_PAGE_BYTES - 1) / RMQ_PAGE_BYTES;
+
+    assert(pages->stored == NULL && pages->table.count == 0);
+    if (pages->count_max > 0) { /* else every write goes to the file, and nobody notes it */
+        pages->stored = calloc(1, (size_t)count / 8 + 1);
+    }
+}
+
+static void note_stored(rmq_pages *pages, int64_t number)
+{
+    if (pages->stored != NULL) {
+        pages->stored[number / 8] |= (uint8_t)(1u << number % 8);
+    }
+}
+
+/* What the file has of a piece of one page. */
+static rmq_status read_stored(const rmq_pages *pages, int64_t position, uint8_t *to, size_t length)
+{
+    const int64_t number = position / RMQ_PAGE_BYTES;
+
+    if (pages->stored != NULL && (pages->stored[number / 8] & 1u << number % 8) == 0) {
+        memset(to, 0, length);
+        return RMQ_OK;
+    }
+    return pages->disk->read(pages->disk->context, pages->file, position, to, length);
+}
+
 rmq_status rmq_pages_read(rmq_pages *pages, int64_t position, uint8_t *to, size_t length)
 {
     while (length > 0) {
@@ -31,7 +60,7 @@ rmq_status rmq_pages_read(rmq_pages *pages, int64_t position, uint8_t *to, size_
         if (page != NULL) {
             memcpy(to, page->bytes + position % RMQ_PAGE_BYTES, now);
         } else {
-            RMQ_TRY(pages->disk->read(pages->disk->context, pages->file, position, to, now));
+            RMQ_TRY(read_stored(pages, position, to, now));
         }
         position += (int64_t)now;
         to += now;
@@ -60,8 +89,7 @@ static rmq_status page_of(rmq_pages *pages, int64_t number, rmq_page **page)
     (*page)->key.text = NO_TEXT;
     (*page)->key.number = number;
     (*page)->is_dirty = false;
-    status = pages->disk->read(pages->disk->context, pages->file, number * RMQ_PAGE_BYTES, (*page)->bytes,
-                               page_bytes(pages, number));
+    status = read_stored(pages, number * RMQ_PAGE_BYTES, (*page)->bytes, page_bytes(pages, number));
     if (status == RMQ_OK) {
         status = rmq_table_add(&pages->table, &(*page)->key);
     }
@@ -115,6 +143,7 @@ rmq_status rmq_pages_write_back(rmq_pages *pages)
         qsort(changed, count, sizeof(rmq_page *), by_number);
     }
     for (size_t i = 0; i < count && status == RMQ_OK; i++) {
+        note_stored(pages, changed[i]->key.number); /* also of a write that fails: a part of it may be there */
         status = pages->disk->write(pages->disk->context, pages->file, changed[i]->key.number * RMQ_PAGE_BYTES,
                                     changed[i]->bytes, page_bytes(pages, changed[i]->key.number));
         changed[i]->is_dirty = status != RMQ_OK;
@@ -132,4 +161,11 @@ void rmq_pages_drop(rmq_pages *pages)
         free(page);
     }
     rmq_table_free(&pages->table);
+}
+
+void rmq_pages_free(rmq_pages *pages)
+{
+    rmq_pages_drop(pages);
+    free(pages->stored);
+    pages->stored = NULL;
 }

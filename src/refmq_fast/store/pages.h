@@ -21,7 +21,13 @@ typedef struct {
     int64_t file_bytes;
     size_t count_max; /* 0: nothing is kept, and every write goes to the file */
     rmq_table table;  /* of rmq_page */
+    uint8_t *stored;  /* of a file that was made here: a bit for each page that was written to it; all others are zero.
+                       * NULL: nobody knows what is there */
 } rmq_pages;
+
+/* The file was made just now, and is zero throughout: pages that were never written need not be read. Without the memory to
+ * know which these are, all are read. */
+void rmq_pages_are_new(rmq_pages *pages);
 
 rmq_status rmq_pages_read(rmq_pages *pages, int64_t position, uint8_t *to, size_t length);
 
@@ -33,5 +39,7 @@ rmq_status rmq_pages_write_back(rmq_pages *pages);
 
 /* Forgets all pages, changed or not. */
 void rmq_pages_drop(rmq_pages *pages);
+
+void rmq_pages_free(rmq_pages *pages);
 
 #endif
