@@ -133,15 +133,18 @@ async def query_route(client: ScriptedClient, nameserver: str, topic: str, broke
     command = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(GetRouteInfoRequest(topic=topic)))
     answer = await client.ask(BrokerAddress("", nameserver), command, TIMEOUT_S)
     known: dict[tuple[str, str], int] = {}
+    homeless: dict[str, int] = {}  # queues of brokers that have no address: nobody can ask them
     if not isinstance(answer, Outcome) and answer.code == ResponseCode.SUCCESS:
         route = decode_body(TopicRouteData, answer.body)
         queues = {data.broker_name: min(data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas}
         for data in route.broker_datas:
             for address in data.broker_addrs.values():
                 known[data.broker_name, address] = queues.get(data.broker_name, 0)
+        housed = {name for name, _ in known}
+        homeless = {name: count for name, count in queues.items() if name not in housed}
     for broker in brokers:
         outcome = answer if isinstance(answer, Outcome) else Outcome.OK
-        found = known.get((broker.name, broker.address), 0)
+        found = known.get((broker.name, broker.address), homeless.get(broker.name, 0))
         client.record(operation, outcome, "QueryRoute", MessageQueue(topic, broker.name, -1), found)
 
 

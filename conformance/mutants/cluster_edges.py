@@ -309,5 +309,14 @@ SEEDED_EDGES: Final = (
         "pass",
         "_put_groups",
     ),
+    Seeded(
+        "queues-of-the-gone",
+        "",
+        "A route names the queues of a broker that is gone.",
+        "refmq.nameserver.registration",
+        "topic_queues=topic_queues, ",
+        "",
+        "without_broker_id",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""
