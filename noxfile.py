@@ -232,11 +232,16 @@ def spec(session: nox.Session) -> None:
 
 @nox.session
 def spark(session: nox.Session) -> None:
-    """`refmq verify` on Spark itself: one session for all that can share it, and executors of their own."""
+    """`refmq verify` on Spark itself: one session for all that can share it, and executors of their own. With
+    -- cluster: on a master and workers that know nothing of refmq."""
     prepare_refmq(session, "test", "spark")
     environment = java_environment(session)
-    tests = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk", "tests/verify/spark", *session.posargs)
-    session.run(*tests, env=environment)
+    pytest, cluster = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk"), "tests/verify/spark/test_cluster.py"
+    match session.posargs:
+        case ["cluster", *arguments]:
+            session.run(*pytest, cluster, *arguments, env=environment)
+        case arguments:
+            session.run(*pytest, "tests/verify/spark", f"--ignore={cluster}", *arguments, env=environment)
 
 
 @nox.session

@@ -2,10 +2,12 @@
 
     python -m bench.verify [--events 2000000] [--inside 20000000] [--log-mb 256] [--json FILE] [--plot FILE]
 
-Synthetic traces of `refmq.verify.synth` are judged by Spark at local[*], from files in memory and made inside Spark. A
-step's time is counted after the session's start; its processor time is that of the whole tree of processes (JVM and
-Python workers), and its memory the largest sum of their proportional set sizes. DuckDB reads the Parquet files that
-`refmq trace export` made, and runs the digest as SQL; Spark runs the same SQL on the same files.
+Synthetic traces of `refmq.verify.synth` are judged by Spark at local[*], from files in memory and made inside Spark.
+The start of Spark is a step of its own: the session, and the first small trace, for which the JVM loads its classes and
+Python starts its workers. The times of the steps below it are those of a Spark that has started. A step's processor
+time is that of the whole tree of processes (JVM and Python workers), and its memory the largest sum of their
+proportional set sizes. DuckDB reads the Parquet files that `refmq trace export` made, and runs the digest as SQL; Spark
+runs the same SQL on the same files.
 
 The machine should be idle, and `--events 100000000 --inside 1000000000` fit in 24 GiB.
 """
@@ -22,7 +24,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ from refmq.verify.synth.streams import SyntheticReader, SyntheticWriter, synthet
 TICKS = os.sysconf("SC_CLK_TCK")
 SAMPLE_S = 0.5
 SMALL_EVENTS = 100_000
+FIRST_EVENTS = 10_000
 DIGEST = """
 SELECT subject, queue_id, b >> 10 AS range, action, outcome, count(*) AS n, {sum_b} AS hash_b, {sum_bc} AS hash_bc,
   min(at_ns) AS first, max(at_ns) AS last
@@ -87,10 +90,18 @@ def _stat(entry: Path) -> list[str]:
         return []
 
 
+_spent: dict[tuple[int, str], int] = {}
+"""Process and when it started -> its processor time, when it was last looked at."""
+
+
 def cpu_seconds() -> float:
-    """Processor time of the tree, and of those of its processes that have ended."""
-    stats = [_stat(Path(f"/proc/{pid}")) for pid in tree()]
-    return sum(sum(map(int, fields[11:15])) for fields in stats if fields) / TICKS
+    """Processor time of the tree, and of all that was seen in it before: Python's workers end without a parent that
+    would count their time."""
+    for pid in tree():
+        fields = _stat(Path(f"/proc/{pid}"))
+        if fields:
+            _spent[pid, fields[19]] = int(fields[11]) + int(fields[12])
+    return sum(list(_spent.values())) / TICKS  # another thread may add to it
 
 
 def memory_mb() -> float:
@@ -111,6 +122,7 @@ def measured(steps: list[Step], name: str, events: int) -> Iterator[None]:
     def sample() -> None:
         while not done.wait(SAMPLE_S):
             peak[0] = max(peak[0], memory_mb())
+            cpu_seconds()
 
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
@@ -256,7 +268,13 @@ def run(arguments: argparse.Namespace, folder: Path) -> tuple[list[Step], dict[s
         "inside": lambda engine: inside(steps, engine, arguments.inside),
     }
     extra: dict[str, float] = {}
-    with spark_session("local[*]", settings) as session:
+    SyntheticWriter(folder / "first").write(synthetic(FIRST_EVENTS))
+    with ExitStack() as stack:
+        with measured(steps, "start of Spark: session and first trace", FIRST_EVENTS):
+            session = stack.enter_context(spark_session("local[*]", settings))
+            engine = SparkEngine(session)
+            judge(engine, find_recordings([folder / "first"]), places_only=True)
+            engine.close()
         for name, attempt in attempts.items():
             engine = SparkEngine(session)
             result = attempt(engine)

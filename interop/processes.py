@@ -17,6 +17,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from refmq.errors import RefmqError
@@ -30,6 +31,9 @@ START_TIMEOUT_S = 60.0
 PORT_RANGE = range(12_000, 32_000)
 
 _running: set[Child] = set()
+
+_starter = ThreadPoolExecutor(1, "starter")
+"""The kernel ends a child with the thread that started it, not with the process: so one that stays starts them all."""
 
 
 class Child:
@@ -48,7 +52,8 @@ class Child:
         self.log = log
         guard = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
         with log.open("ab") as output:
-            self._process = subprocess.Popen(
+            self._process = _starter.submit(
+                subprocess.Popen,
                 [*guard, *command],
                 stdin=subprocess.PIPE if talks else subprocess.DEVNULL,
                 stdout=subprocess.PIPE if talks else output,
@@ -56,7 +61,7 @@ class Child:
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
                 cwd=cwd,
-            )
+            ).result()
         self.pid = self._process.pid
         _running.add(self)
 
@@ -74,8 +79,9 @@ class Child:
     def lines(self) -> Iterator[str]:
         """What the command says, line by line until its end."""
         assert self._process.stdout is not None, "this command does not talk"
-        for line in self._process.stdout:
-            yield line.decode()
+        with contextlib.suppress(ValueError):  # `kill` closes it under our hands: that is its end
+            for line in self._process.stdout:
+                yield line.decode()
 
     def output(self) -> str:
         return self.log.read_text(errors="replace")

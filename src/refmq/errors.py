@@ -303,7 +303,8 @@ class WrongLoopError(UsageError):
 
 
 class MissingTool(RefmqError):
-    """Something outside refmq is needed and was not found. ``remedy`` is one sentence on how to get it."""
+    """Something outside refmq is needed and was not found; the name of several joins them with "and". ``remedy`` is one
+    sentence on how to get it."""
 
     def __init__(self, tool: str, remedy: str) -> None:
         super().__init__(tool, remedy)
@@ -311,7 +312,7 @@ class MissingTool(RefmqError):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.tool} was not found. {self.remedy}"
+        return f"{self.tool} {'were' if ' and ' in self.tool else 'was'} not found. {self.remedy}"
 
 
 class CheckFound(RefmqError):

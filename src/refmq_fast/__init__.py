@@ -32,6 +32,7 @@ else:
             digest_rows,
             read_log_units,
             scan_records,
+            survey_rows,
         )
     except ModuleNotFoundError:
         REASON = "it was not built when refmq was installed (no C compiler, or the build failed)"
@@ -62,6 +63,7 @@ __all__ = [
     "digest_rows",
     "read_log_units",
     "scan_records",
+    "survey_rows",
 ]
 
 

@@ -32,6 +32,22 @@ def digest_rows(rows: Buffer, roles: Buffer, topics: Buffer, groups: Buffer, key
     """The cells of the digest of some rows of a trace, as `refmq.verify.spark.digest` lays them out. Reads with the GIL
     released: do not write to what it reads."""
 
+def survey_rows(
+    rows: Buffer,
+    roles: Buffer,
+    topics: Buffer,
+    groups: Buffer,
+    keys: Buffer,
+    counts: Buffer,
+    actors: Buffer,
+    state: Buffer,
+    cells: Buffer,
+    places: Buffer,
+    /,
+) -> int:
+    """Adds rows to a survey, as `refmq.verify.spark.survey` lays it out: how many were taken. The last five are written
+    to, with the GIL released."""
+
 def read_log_units(data: Buffer, position: int, check_crc: bool, /) -> tuple[bytes, bytes, int]:
     """Records of a log, their keys, and where reading stopped, as `refmq.verify.spark.log_pieces` lays them out. Reads
     with the GIL released: do not write to what it reads."""

@@ -47,6 +47,7 @@ CASES = [
         "refmq: magic at byte offset 0 should be 0xdaa320a7 but is 0x00000000\n",
     ),
     (MissingTool("TLC", "Install it."), 1, "refmq: TLC was not found. Install it.\n"),
+    (MissingTool("pyspark and pyarrow", "Install it."), 1, "refmq: pyspark and pyarrow were not found. Install it.\n"),
     (UsageError("--port must be below 65536"), 2, "refmq: --port must be below 65536\n"),
     (CheckFound("3 messages are missing"), 3, "refmq: 3 messages are missing\n"),
     (OSError(28, "No space left on device", "/data/0"), 1, "refmq: No space left on device: /data/0\n"),

@@ -14,6 +14,7 @@ import sysconfig
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,17 +43,29 @@ def build_wheel(folder: Path, **environment: str) -> Path:
     return wheel
 
 
-def doctor_of(wheel: Path, folder: Path) -> dict[str, dict[str, str]]:
-    """The lines of ``refmq doctor``, by name, as run from the unpacked wheel."""
+def answer_of(wheel: Path, folder: Path, *arguments: str) -> Any:
+    """What a command of refmq answers as JSON, as run from the unpacked wheel."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     dependencies = sysconfig.get_paths()["platlib"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), dependencies])}
     env.pop("REFMQ_PURE", None)
-    command = [sys.executable, "-S", "-m", "refmq", "doctor", "--json"]
+    command = [sys.executable, "-S", "-m", "refmq", *arguments, "--json"]
     result = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert result.returncode in (0, 3), result.stderr
-    return {line["name"]: line for line in json.loads(result.stdout)["findings"]}
+    return json.loads(result.stdout)
+
+
+def doctor_of(wheel: Path, folder: Path) -> dict[str, dict[str, str]]:
+    """The lines of ``refmq doctor``, by name."""
+    return {line["name"]: line for line in answer_of(wheel, folder, "doctor")["findings"]}
+
+
+def specifications() -> set[str]:
+    """The files of spec/ that the protocols are made of."""
+    folders = [path.parent for path in (ROOT / "spec").glob("*/base.cfg")]
+    assert folders
+    return {str(path.relative_to(ROOT / "spec")) for folder in folders for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.skipif(find_compiler() is None, reason="there is no C compiler")
@@ -62,6 +75,8 @@ def test_with_a_compiler_the_extension_is_built_and_loaded(tmp_path: Path) -> No
     names = zipfile.ZipFile(wheel).namelist()
     assert {"refmq/py.typed", "refmq_fast/py.typed", "refmq_fast/__init__.pyi"} <= set(names)
     assert [name for name in names if name.endswith((".c", ".h", ".a"))] == []
+    protocols = "refmq/verify/spec/protocols/"
+    assert {name.removeprefix(protocols) for name in names if name.startswith(protocols)} == specifications()
     assert doctor_of(wheel, tmp_path / "site")["extension"]["state"] == "ok"
 
 
@@ -72,3 +87,5 @@ def test_without_a_compiler_the_install_goes_on_and_the_doctor_says_so(tmp_path:
     assert extension["state"] == "advice"
     assert extension["found"].startswith("off: it was not built when refmq was installed")
     assert extension["remedy"]
+    listed = answer_of(wheel, tmp_path / "site", "spec", "list")["protocols"]
+    assert {"StoreRecovery", "TransactionCheckBack", "Rebalance"} <= set(listed)

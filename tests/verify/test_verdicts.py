@@ -7,7 +7,19 @@ import pytest
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import ORACLES, Finding, Line, Promises
 from refmq.verify.recordings import Gap
-from refmq.verify.verdicts import MEANINGS, Census, Counting, Found, Judgement, Shown, Status, conclude, shown_of
+from refmq.verify.verdicts import (
+    MEANINGS,
+    Census,
+    Counting,
+    Found,
+    Judgement,
+    Shown,
+    Status,
+    conclude,
+    shown_of,
+    why_not_judged,
+)
+from refmq.verify.words import in_words
 
 Counts = dict[tuple[str, str, int], int]
 CLIENTS: Counts = {
@@ -86,6 +98,21 @@ def test_a_census_counts_lines() -> None:
 
 def test_a_finding_is_shown_with_its_line() -> None:
     line = Line("c", "Pull", Outcome.OK, 1, 7, "g@1", "t@b", 0, 0, 0, 0, 0, 4)
-    shown = shown_of(Finding("SkippedPoll", "it skips", 3), line, ("a row",))
-    assert (shown.node, shown.broker, shown.at_ns, shown.sequence, shown.witness) == ("c", "b", 7, 4, ("a row",))
+    shown = shown_of(Finding("SkippedPoll", "it skips", 3), line, (line,))
+    assert (shown.node, shown.broker, shown.at_ns, shown.sequence, shown.witness) == ("c", "b", 7, 4, (in_words(line),))
+    assert shown.plain == ("g@1 is to go on at offset 0 of t/0 at b, which ends at 0",)
     assert shown_of(Finding("SkippedPoll", "it skips", 3), None).node == ""
+
+
+def test_what_no_client_noted_is_not_held_against_anybody() -> None:
+    """Real clients note what they send and pull, and no heartbeats or commits."""
+
+    def census(*events: tuple[str, Outcome]) -> Census:
+        return Census({("n", action, int(outcome)): 1 for action, outcome in events}, 0, 1)
+
+    life, send = ("StartStore", Outcome.STEP), ("Send", Outcome.INVOKE)
+    beat, asked = ("Heartbeat", Outcome.STEP), ("Heartbeat", Outcome.INVOKE)
+    for known, is_judged in (((life, send), True), ((life, send, beat), False), ((life, send, beat, asked), True)):
+        assert (why_not_judged("SidesAgree", census(*known), Promises()) == "") == is_judged
+    assert "no broker recorded its life" in why_not_judged("AnsweredWhenCalm", census(send), Promises())
+    assert why_not_judged("AckedSurvives", census(send), Promises()) == ""

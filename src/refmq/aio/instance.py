@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar
 
 from refmq.aio.identity import MessageIds, client_id, local_address, new_instance_name, process_id
+from refmq.aio.recording import Requests, is_public
 from refmq.client.answers import broker_error
 from refmq.client.route import all_addresses, default_route, masters, parse_name_servers
 from refmq.errors import (
@@ -123,6 +124,7 @@ class Instance:
         self.random = random.Random(options.get("seed"))
         self._trace: TraceWriter | None = None
         self.recorder: Recorder = options.get("recorder") or NoRecorder()
+        self._requests: dict[str, Requests] = {}
         self.routes: dict[str, TopicRouteData] = {}
         self.topics: set[str] = set()
         """Topics whose routes are kept fresh."""
@@ -174,6 +176,14 @@ class Instance:
         await self._client.close(timeout_s)
         if self._trace is not None:
             await self.loop.run_in_executor(None, self._trace.close, timeout_s)
+
+    def requests_of(self, group: str, topic: str) -> Requests | None:
+        """What records the requests of a group about a topic, in the trace that was asked for; None without one."""
+        if self._trace is None or not is_public(topic):
+            return None
+        if group not in self._requests:
+            self._requests[group] = Requests(self._trace, f"{group}@{self.client_id}")
+        return self._requests[group]
 
     def check_usable(self) -> None:
         """Raises when this client cannot be used here and now."""

@@ -545,7 +545,14 @@ class GroupMember:
 
     async def _pull(self, queue: MessageQueue, offset: int) -> None:
         data = self.subscriptions.get(queue.topic) or SubscriptionData(topic=queue.topic, sub_string="*")
-        answer, header = await self.ask_pull(queue, offset, self.settings.pull_batch, data, self.settings.suspend_ms)
+        count, wait_ms = self.settings.pull_batch, self.settings.suspend_ms
+        requests = self.instance.requests_of(self.group, queue.topic) if data.sub_string == "*" else None
+        if requests is None:
+            answer, header = await self.ask_pull(queue, offset, count, data, wait_ms)
+        else:
+            with requests.pulling(queue, offset, count, wait_ms) as told:
+                answer, header = await self.ask_pull(queue, offset, count, data, wait_ms)
+                told.answer, told.code, told.body = header, answer.code, answer.body
         if answer.code == ResponseCode.PULL_OFFSET_MOVED:
             log.warning("%s has no offset %d; it goes on at %d", queue, offset, header.next_begin_offset)
             self.take_now(rebalance.correct_offset(self.state, queue, offset, header.next_begin_offset))

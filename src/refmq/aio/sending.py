@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,14 +89,19 @@ class Sender:
         maybe_stored = False
         stored: SendResult | None = None
         last_broker: str | None = None
-        for _ in range(1 if choice is not None else 1 + self._retries):
+        requests = self.instance.requests_of(self.settings.group, plan.topic)
+        for number in range(1 if choice is not None else 1 + self._retries):
             left = timeout_s - (loop.time() - began)
             if left <= 0:
                 break
             queue = self._choose(queues, choice, last_broker)
             last_broker = queue.broker
             try:
-                result = await self._attempt(plan, queue, left)
+                if requests is None:
+                    result = await self._attempt(plan, queue, left)
+                else:
+                    with requests.sending(plan, queue, is_final=number == 0) as told:
+                        result = told.result = await self._attempt(plan, queue, left)
             except BrokerError as error:
                 attempts.append(str(error))
                 if error.code not in RETRIED:
@@ -125,7 +131,9 @@ class Sender:
         queue = self._choose(queues, choice, None)
         address = await self._address(plan.topic, queue.broker)
         command = send_request(self.settings, plan, queue, self.instance.now_ms(), is_oneway=True)
-        await self.instance.tell(address, command, timeout_s)
+        requests = self.instance.requests_of(self.settings.group, plan.topic)
+        with requests.sending(plan, queue) if requests is not None else nullcontext():
+            await self.instance.tell(address, command, timeout_s)
 
     async def queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """The queues that may be sent to, with the names that the application knows."""

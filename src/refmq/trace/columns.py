@@ -6,6 +6,7 @@ numpy is an extra (`pip install refmq[trace]`); `refmq.trace.reader` reads the s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ class TraceColumns:
     damage: list[Damage] = field(default_factory=list)
 
 
+@cache
 def record_dtype() -> np.dtype[Any]:
     """The layout of an event for numpy."""
     try:

@@ -9,7 +9,7 @@ that may have been defined in what is damaged are read as `?` and their number.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -79,10 +79,12 @@ class Strings(dict[int, str]):
 
 
 class TraceReader:
-    """One file, read once from start to end. `CorruptRecord` if it is not a trace file."""
+    """One file, read once from start to end. `CorruptRecord` if it is not a trace file. The checksum of blocks may be
+    one that is faster than zlib's."""
 
-    def __init__(self, source: BinaryIO) -> None:
+    def __init__(self, source: BinaryIO, checksum: Callable[[bytes], int] = crc32) -> None:
         self._source = source
+        self._checksum = checksum
         self.size_bytes = source.seek(0, io.SEEK_END)
         source.seek(0)
         self.head: FileHead = decode_file_head(source.read(RECORD_BYTES))
@@ -176,7 +178,7 @@ class TraceReader:
         records = self._source.read(head.count * RECORD_BYTES)
         if len(records) < head.count * RECORD_BYTES:
             raise CorruptRecord("block", at, f"{head.count} records", f"{len(records) // RECORD_BYTES}")
-        crc = crc32(records)
+        crc = self._checksum(records)
         if crc != head.records_crc:
             raise CorruptRecord("records_crc", at + 56, f"{crc:#010x}", f"{head.records_crc:#010x}")
         return Block(at + RECORD_BYTES, head, records)

@@ -68,6 +68,11 @@ class Picture:
     again: Counter[str] = field(default_factory=Counter)
     """... that had reached it before."""
 
+    @property
+    def first_second(self) -> int:
+        """When the first of what is drawn happened."""
+        return min((second for second, _ in self.seconds), default=0)
+
     def binned(self) -> tuple[int, dict[str, list[int]]]:
         """The width of a bin in seconds, and the events of each series bin by bin."""
         if not self.seconds:

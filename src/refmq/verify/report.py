@@ -109,6 +109,7 @@ def verdict_data(verdict: Verdict) -> dict[str, object]:
                 "at": stamp(shown.at_ns) if shown.at_ns else None,
                 "sequence": shown.sequence,
                 "witness": list(shown.witness),
+                "plain": list(shown.plain),
                 "doubt": shown.doubt,
             }
             for shown in verdict.shown

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
 from refmq.model.vocabulary import ANOMALIES, CLIENT_FIELDS, PROTOCOLS
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import NEED_INVOKES, ORACLES, Finding, Line, Promises
+from refmq.verify.plain import sentence_of
 from refmq.verify.recordings import Gap
+from refmq.verify.words import in_words
 
 WITNESSED_MAX: Final = 20
 """Findings of one promise that are told with their rows; of the others there is the number."""
@@ -36,6 +38,10 @@ NEED_SYNC: Final = frozenset({"DurableAck", "NeverServeUnflushed"})
 """They speak of brokers that flush before they answer."""
 NEED_SENDS: Final = frozenset({"NoInvention"})
 """They need to know of everything that was sent."""
+NEED_LIVES: Final = frozenset({"AnsweredWhenCalm", "HeldPullWakes", "RouteKnown", "MembersKnown", "MembersTold"})
+"""They speak of what nothing disturbed."""
+ASKED_FOR: Final = ("Heartbeat", "Leave", "CommitOffset", "LockQueue")
+"""Steps that a broker takes only because a client asks for them."""
 NEED_CLIENTS_TO_KNOW: Final = frozenset({"AckedSurvives", "SkippedPoll", "NonmonotonicPoll", "FilteredPull"})
 """A missing event of a client alone can make these look broken."""
 
@@ -67,6 +73,8 @@ class Shown:
     at_ns: int = 0
     sequence: int = -1
     witness: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
+    """The witness in sentences; empty ones for what has no words."""
     doubt: str = ""
     """The gap that may explain it."""
 
@@ -111,9 +119,15 @@ class Census:
 
     @property
     def has_requests(self) -> bool:
-        """Whether clients noted down what they asked for, and not only what came of it."""
+        """Whether clients noted down all that they asked for, and not only what came of it, or what became of messages:
+        a broker did nothing for them that they did not note."""
         applications = {"Produce", "Subscribe", "Listen"}
-        return self.has(set(CLIENT_FIELDS) - applications, (Outcome.INVOKE,))
+        unasked = [
+            action
+            for action in ASKED_FOR
+            if self.has((action,), (Outcome.STEP,)) and not self.has((action,), (Outcome.INVOKE,))
+        ]
+        return not unasked and self.has(set(CLIENT_FIELDS) - applications, (Outcome.INVOKE,))
 
     def count(self, name: str) -> int:
         """Events with the name of one action."""
@@ -168,7 +182,9 @@ class Judgement:
 def why_not_judged(invariant: str, census: Census, promises: Promises) -> str:
     """Why a promise cannot be judged in a trace; empty if it can."""
     if invariant in NEED_INVOKES and not census.has_requests:
-        return "no client recorded what it asked for"
+        return "no client recorded all that it asked for"
+    if invariant in NEED_LIVES and not census.has(("StartStore", "FinishRecovery", "AppendMessage"), (Outcome.STEP,)):
+        return "no broker recorded its life, and so what disturbed it"
     if invariant in NEED_SENDS and not census.has(SENDS, (Outcome.INVOKE,)):
         return "no producer recorded what it sent"
     if invariant in NEED_SYNC and not promises.flush_sync:
@@ -227,15 +243,14 @@ def _doubted(shown: Shown, gaps: Sequence[Gap]) -> Shown:
     doubt = doubt_of(shown, gaps)
     if not doubt:
         return shown
-    return Shown(
-        shown.invariant, shown.sentence, shown.node, shown.broker, shown.at_ns, shown.sequence, shown.witness, doubt
-    )
+    return replace(shown, doubt=doubt)
 
 
-def shown_of(finding: Finding, line: Line | None, witness: Sequence[str] = ()) -> Shown:
+def shown_of(finding: Finding, line: Line | None, witness: Sequence[Line] = ()) -> Shown:
     """A finding with the line that it names."""
+    told, plain = tuple(map(in_words, witness)), tuple(map(sentence_of, witness))
     if line is None:
-        return Shown(finding.invariant, finding.sentence, witness=tuple(witness))
+        return Shown(finding.invariant, finding.sentence, witness=told, plain=plain)
     return Shown(
         finding.invariant,
         finding.sentence,
@@ -243,5 +258,6 @@ def shown_of(finding: Finding, line: Line | None, witness: Sequence[str] = ()) -
         line.queue[1],
         line.at_ns,
         line.sequence,
-        tuple(witness),
+        told,
+        plain,
     )

@@ -13,6 +13,10 @@ from refmq.verify.oracles import Line
 
 AROUND_MAX: Final = 6
 """Lines of a witness."""
+PASSED_MAX: Final = 3
+"""... of which so many tell what a pull passed over."""
+PULLS: Final = ("Pull", "PullFiltered")
+STORED: Final = (("AppendMessage", Outcome.STEP), ("Send", Outcome.OK), ("SendBatch", Outcome.OK))
 LOOK_BACK: Final = 4096
 """So many lines before the one that shows a finding are looked at for what belongs to it."""
 
@@ -59,18 +63,34 @@ def belongs_to(other: Line, shown: Line) -> bool:
     return bool(shown.queue_id >= 0 and other.queue == shown.queue and abs(other.b - shown.b) <= 1)
 
 
+def passed_over(pull: Line, before: Iterable[Line]) -> list[Line]:
+    """What was stored in the stretch that an answered pull passed, and did not come with it."""
+    if pull.action not in PULLS or pull.outcome != Outcome.OK:
+        return []
+    own = [other for other in before if other.queue == pull.queue and pull.a <= other.b < pull.b]
+    came = {other.b for other in own if (other.actor, other.operation) == (pull.actor, pull.operation)}
+    return [other for other in own if (other.action, other.outcome) in STORED and other.b not in came]
+
+
+def witness_of(line: Line, before: Sequence[Line]) -> tuple[Line, ...]:
+    """A line with some of those before it that belong to it, in their order."""
+    numbers = {id(other): number for number, other in enumerate(before)}
+    first = passed_over(line, before)[:PASSED_MAX]
+    related = [other for other in before if belongs_to(other, line) and other not in first]
+    chosen = [*first, *related[-(AROUND_MAX - 1 - len(first)) :]]
+    return (*sorted(chosen, key=lambda other: numbers[id(other)]), line)
+
+
 def witnesses(
-    lines: Iterable[Line], numbers: Sequence[int], in_words_of: int
-) -> dict[int, tuple[Line, tuple[str, ...]]]:
-    """The lines with these numbers; the first ones with the lines before them that belong to them, in words."""
-    wanted, found = set(numbers), dict[int, tuple[Line, tuple[str, ...]]]()
-    told = set(numbers[:in_words_of])
+    lines: Iterable[Line], numbers: Sequence[int], witnessed: int
+) -> dict[int, tuple[Line, tuple[Line, ...]]]:
+    """The lines with these numbers; the first ones with the lines before them that belong to them, and themselves."""
+    wanted, found = set(numbers), dict[int, tuple[Line, tuple[Line, ...]]]()
+    told = set(numbers[:witnessed])
     before: deque[Line] = deque(maxlen=LOOK_BACK)
     for number, line in enumerate(lines):
         if number in wanted:
-            related = [other for other in before if number in told and belongs_to(other, line)]
-            shown = (*related[-(AROUND_MAX - 1) :], line) if number in told else ()
-            found[number] = (line, tuple(map(in_words, shown)))
+            found[number] = (line, witness_of(line, before) if number in told else ())
             if len(found) == len(wanted):
                 break
         before.append(line)

@@ -14,6 +14,7 @@
 #define RMQ_DIGEST_SHIFT 10
 #define RMQ_DIGEST_OUTCOMES 6
 #define RMQ_DIGEST_ROW_BYTES 64
+#define RMQ_DIGEST_EVENT 0x01 /* the first byte of a row that is an event */
 
 /* What a role table holds for a string and an outcome: a role below 0x20, 0 for none, and flags. */
 #define RMQ_DIGEST_ROLE 0x1f
@@ -49,5 +50,23 @@ typedef struct {
  * take no part. */
 size_t rmq_digest_rows(const uint8_t *rows, size_t count, const rmq_digest_names *names, rmq_digest_cell *cells,
                        size_t capacity, size_t *used);
+
+/* What a quick look at a trace says, in one pass over rows while they are in the cache: the digest and a census. */
+typedef struct {
+    uint64_t *counts; /* events by the string of their action, RMQ_DIGEST_OUTCOMES of each */
+    uint8_t *actors;  /* 1 for a string that was an actor */
+    int64_t first_ns; /* the smallest time; INT64_MAX in the beginning */
+    int64_t last_ns;  /* the largest; INT64_MIN in the beginning */
+    rmq_digest_cell *cells;
+    size_t cell_capacity; /* a power of two from 8 on */
+    size_t cells_used;
+    uint64_t *places; /* subjects and queues that were met: (subject << 32 | queue) + 1, or 0 */
+    size_t place_capacity;
+    size_t places_used;
+} rmq_survey;
+
+/* Adds `count` rows to a survey. Returns how many were taken: fewer when one of its tables is three quarters full, or
+ * before a row that is no event, or whose outcome or strings are not in `names`. */
+size_t rmq_survey_rows(const uint8_t *rows, size_t count, const rmq_digest_names *names, rmq_survey *survey);
 
 #endif

@@ -71,9 +71,8 @@ static rmq_status read_record(rmq_store *store, const uint8_t *data, size_t size
 
 /* Nothing protects the queue offset in a record. One that claims a place so far past the end of its queue that the log
  * before it cannot hold that many messages is damaged: filling such a gap would fill the disk. */
-static rmq_status check_possible_offset(rmq_store *store, record_to_dispatch *record)
+static rmq_status check_possible_offset(rmq_store *store, const rmq_queue *queue, record_to_dispatch *record)
 {
-    const rmq_queue *queue = rmq_find_queue(store, record->topic, record->queue_id);
     int64_t possible;
 
     if (queue == NULL || queue->files.count == 0) {
@@ -99,15 +98,17 @@ static bool is_queued(const record_to_dispatch *record)
 static rmq_status put_unit(rmq_store *store, record_to_dispatch *record, rmq_queue **queue)
 {
     const rmq_unit unit = {record->physical_offset, (int32_t)record->size, record->tags_code};
-    rmq_queue_entry *entry;
+    rmq_queue_entry *entry = rmq_find_entry(store, record->topic, record->queue_id);
     bool is_new;
 
-    RMQ_TRY(check_possible_offset(store, record));
+    RMQ_TRY(check_possible_offset(store, entry == NULL ? NULL : entry->queue, record));
     if (!rmq_is_storable_topic(record->topic) || record->queue_id < 0 || record->queue_offset < 0) {
         return rmq_damaged(&store->damage, "topic", record->physical_offset, rmq_damage_text("the name of a queue"),
                            rmq_damage_bytes(record->topic.at, record->topic.size, true));
     }
-    RMQ_TRY(rmq_entry_for(store, record->topic, record->queue_id, &entry));
+    if (entry == NULL) {
+        RMQ_TRY(rmq_entry_for(store, record->topic, record->queue_id, &entry));
+    }
     if (entry->queue == NULL) {
         RMQ_TRY(rmq_add_queue(store, entry));
     }

@@ -58,7 +58,8 @@ def test_what_a_crash_came_too_early_to_record_is_put_before_it(crash: str) -> N
 
 
 def test_a_log_that_ends_where_it_was_written_is_complete() -> None:
-    recording = told([*LIFE, Event("StartStore"), Event("ScanLog", a=0, b=100), Event("FinishRecovery", a=100)])
+    again = Event("DispatchMessage", "", "T", 0, a=0, b=0, d=100)
+    recording = told([*LIFE, Event("StartStore"), Event("ScanLog", a=0, b=100), again, Event("FinishRecovery", a=100)])
     assert with_unrecorded(recording) == recording
 
 
@@ -79,3 +80,45 @@ def test_a_kill_that_takes_events_is_accepted_and_what_is_wrong_after_it_is_not(
     assert not accepted([*torn[:scan], torn[scan]._replace(b=torn[scan].b + 1), *torn[scan + 1 :]])
     lost = [event for event in torn if not (event.action == "DispatchMessage" and event.a == events[last].a)]
     assert not accepted(lost)
+
+
+@pytest.mark.jdk
+def test_a_kill_that_takes_a_checkpoint_is_accepted_and_one_that_says_too_much_is_not(tlc: Tlc) -> None:
+    """The checkpoint was written and its event was lost: the next start goes by it."""
+    events = list(store_events())
+    crash = next(at for at, event in enumerate(events) if event.action == "ProcessCrash")
+    start = next(at for at in range(crash, len(events)) if events[at].action == "StartStore")
+    whole = events[:start]
+    valid = next(event.b for event in events[start:] if event.action == "ScanLog")
+    at = max(at for at in range(crash) if events[at].action == "AppendMessage")
+    until = events[at].a
+    late = [event for event in events[start:] if event.action == "DispatchMessage" and event.a >= until]
+    assert until < valid and late
+
+    def recovery(begin: int) -> list[Event]:
+        """What the start would have done that went by a checkpoint at `begin`."""
+        found = []
+        for event in events[start:]:
+            if event.action == "ScanLog":
+                event = event._replace(a=max(e.b for e in whole if e.action == "RollFile" and e.b <= begin))
+            if event.action == "TruncateQueue":
+                units = [e for e in whole if e.action == "AppendMessage" and e.a < begin]
+                mine = [e.b for e in units if (e.subject, e.queue_id) == (event.subject, event.queue_id)]
+                event = event._replace(a=max(mine, default=-1) + 1)
+            if event.action == "DispatchMessage" and event.a < begin:
+                continue
+            found.append(event)
+            if event.action == "FinishRecovery":
+                return found
+        raise AssertionError("it recovers")
+
+    def accepted(trace: list[Event]) -> bool:
+        settings = Settings(sync_flush=True)
+        (verdict,) = judge_recording(tlc, SPEC, told(trace), RunOptions(timeout_s=120), settings)
+        return verdict.answer.accepted
+
+    torn = [*whole[:crash], *recovery(until)]
+    assert not any(event.action == "WriteCheckpoint" and event.d == until for event in torn[:crash])
+    assert accepted(torn)
+    beyond = [event for event in torn if not (event.action == "DispatchMessage" and event.a == late[0].a)]
+    assert not accepted(beyond)

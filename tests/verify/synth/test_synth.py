@@ -47,6 +47,15 @@ def test_a_bad_tale_breaks_what_it_says(name: str, tmp_path: Path) -> None:
     assert set(BAD[name][1]) <= found <= set(ORACLES)
 
 
+def test_every_promise_can_be_planted(tmp_path: Path) -> None:
+    """... and all of them are found by name in one trace, each with what shows it."""
+    whole = synthetic(20_000, seed=4, violations=1)
+    assert whole.breaks == set(ORACLES)
+    judgement = judge_here(written(whole, tmp_path), Promises())
+    assert {verdict.invariant for verdict in judgement.broken} == set(ORACLES)
+    assert all(verdict.shown[0].sentence and verdict.shown[0].witness for verdict in judgement.broken)
+
+
 def test_the_same_seed_makes_the_same_trace_and_another_another(tmp_path: Path) -> None:
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
         written(synthetic(1_000, seed, 1), tmp_path / folder)

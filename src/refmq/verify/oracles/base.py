@@ -204,3 +204,14 @@ class Power:
         lost_at, from_physical = self._losses[line.queue[1]]
         begun = self._begun.get((line.actor, line.operation), lost_at)
         return line.physical_offset >= from_physical and begun < lost_at
+
+
+def named(queue: Queue) -> str:
+    """A queue in words."""
+    topic, broker, queue_id = queue
+    return f"{topic}/{queue_id} at {broker}"
+
+
+def placed(*places: tuple[Queue, int]) -> str:
+    """Places of queues in words."""
+    return " and ".join(f"offset {offset} of {named(queue)}" for queue, offset in places)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from refmq.trace.record import Outcome
-from refmq.verify.oracles.base import FOUND, Finding, Line, Power, Promises, Queue, Remembered
+from refmq.verify.oracles.base import FOUND, Finding, Line, Power, Promises, Queue, Remembered, placed
 from refmq.verify.oracles.calm import Quiet
 from refmq.verify.oracles.partition import Partition, oracle
 
@@ -107,7 +107,7 @@ def delayed_delivered(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             waiting.pop(line.message, None)
             places[line.message].add((line.queue, line.queue_offset))
             if len(places[line.message]) > 1 and crashed.get(line.queue[1], -1) < sent_at.get(line.message, -1):
-                sentence = f"a delayed message is at {sorted(places[line.message])} although nothing crashed"
+                sentence = f"a delayed message is at {placed(*sorted(places[line.message]))} although nothing crashed"
                 yield Finding("DelayedDelivered", sentence, number)
     if promises.settled:
         for _, number in waiting.values():
@@ -146,7 +146,7 @@ def batch_whole(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
         if places[: len(kept)] != kept or (len(kept) < len(places) and kept and key not in disturbed):
             yield Finding("BatchWhole", f"of a batch of {key[0]} {len(kept)} of {len(places)} messages are there", 0)
         elif any(place != (kept[0][0], kept[0][1] + number) for number, place in enumerate(kept)):
-            yield Finding("BatchWhole", f"a batch of {key[0]} lies at {kept}", 0)
+            yield Finding("BatchWhole", f"a batch of {key[0]} lies at {placed(*kept)}", 0)
 
 
 @oracle(Partition.MESSAGE)
@@ -174,7 +174,7 @@ def retried_or_dead(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
             copies.setdefault(key, set()).add((line.queue, line.queue_offset))
             sent = allowed.get(key, [number])
             if len(copies[key]) > len(sent) and crashed.get(broker, -1) < sent[0]:
-                sentence = f"a message was sent back {len(sent)} times and is at {sorted(copies[key])}"
+                sentence = f"a message was sent back {len(sent)} times and is at {placed(*sorted(copies[key]))}"
                 yield Finding("RetriedOrDead", sentence, number)
             if key not in allowed:
                 what = "a dead letter" if key[2] else "up for retry"
@@ -225,7 +225,7 @@ def filtered_pull(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
                 consumed[key_of].append(line)
             for who, mask, _ in passed.get(place, ()):
                 if mask >> classes.get(line.message, 0) & 1 and line.message in classes:
-                    yield Finding("FilteredPull", f"{who} passed a message that it wanted at {place}", number)
+                    yield Finding("FilteredPull", f"{who} passed a message that it wanted at {placed(place)}", number)
             passed.pop(place, None)
         elif line.action == "PullFiltered" and line.outcome == Outcome.OK:
             if losses.struck(line) and not promises.flush_sync:
@@ -259,4 +259,4 @@ def _judge_filtered(
         if place not in places:
             passed[place] = [*passed.get(place, []), (line.actor, mask, number)]
         elif places[place] in classes and mask >> classes[places[place]] & 1:
-            yield Finding("FilteredPull", f"{line.actor} passed a message that it wanted at {place}", number)
+            yield Finding("FilteredPull", f"{line.actor} passed a message that it wanted at {placed(place)}", number)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from refmq.trace.record import Outcome
-from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered
+from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered, named
 from refmq.verify.oracles.consumers import TRUST_MS
 from refmq.verify.oracles.groups import CRASHES, NOT_TOLD, RETRY_PREFIX, STORED, Stored
 from refmq.verify.oracles.partition import Partition, oracle
@@ -80,7 +80,8 @@ def all_queues_owned(lines: Iterable[Line], promises: Promises) -> Iterator[Find
                     if queue[0] == topic
                 ]
                 if len(owners) != len({queue for queue, _ in owners}):
-                    yield Finding("AllQueuesOwned", f"a queue of {topic} has two owners in {group}: {owners}", number)
+                    told = ", ".join(f"{named(queue)} of {member}" for queue, member in owners)
+                    yield Finding("AllQueuesOwned", f"a queue of {topic} has two owners in {group}: {told}", number)
                 elif len(owners) < queues:
                     sentence = f"of {queues} queues of {topic} {group} has {len(owners)} in its hands"
                     yield Finding("AllQueuesOwned", sentence, number)
@@ -109,11 +110,13 @@ def only_holders_act(lines: Iterable[Line], promises: Promises) -> Iterator[Find
         is_step = line.outcome == Outcome.STEP and line.action in ("PullMessages", "ConsumeStart", "CommitSend")
         if is_start or is_step:
             if line.queue not in membership.held.get(line.actor, ()):
-                yield Finding("OnlyHoldersAct", f"{line.action} of {line.actor}, which has not {line.queue}", number)
+                yield Finding(
+                    "OnlyHoldersAct", f"{line.action} of {line.actor}, which has not {named(line.queue)}", number
+                )
             elif is_start and orderly.get(line.group):
                 age_ns = line.at_ns - lent_ns.get((line.actor, line.queue), 0)
                 if age_ns > TRUST_MS * 1_000_000 + TRUST_SLACK_NS:
-                    sentence = f"{line.actor} hands out a message of {line.queue}, lent {age_ns // 10**9} s ago"
+                    sentence = f"{line.actor} hands out a message of {named(line.queue)}, lent {age_ns // 10**9} s ago"
                     yield Finding("OnlyHoldersAct", sentence, number)
         membership.feed(line)
 
@@ -158,7 +161,7 @@ def one_listener_per_queue(lines: Iterable[Line], promises: Promises) -> Iterato
             for each in working.values():
                 same = each.queue == line.queue and each.actor.partition("@")[0] == line.group
                 if same and not each.excused and line.node not in paused:
-                    sentence = f"{line.actor} gets a message of {line.queue} while {each.actor} has one"
+                    sentence = f"{line.actor} gets a message of {named(line.queue)} while {each.actor} has one"
                     yield Finding("OneListenerPerQueue", sentence, number)
             working[line.actor, line.operation] = _Open(line.actor, line.node, line.queue)
 
@@ -178,10 +181,12 @@ def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
         if placed == NOT_TOLD:
             placed = stored.placed[line.queue, offset] = message
         if placed is not None and placed != message:
-            sentence = f"{line.actor} takes {message:#x} for the message at {offset} of {line.queue}, {placed:#x}"
+            sentence = (
+                f"{line.actor} takes {message:#x} for the message at {offset} of {named(line.queue)}, {placed:#x}"
+            )
             yield Finding("ListenedIsWanted", sentence, number)
         elif offset >= stored.ends.get(line.queue, 0) and line.queue in stored.ends:
-            sentence = f"{line.actor} has a message {offset} of {line.queue}, where there is none"
+            sentence = f"{line.actor} has a message {offset} of {named(line.queue)}, where there is none"
             yield Finding("ListenedIsWanted", sentence, number)
         elif is_start and line.group in stored.wishes and not stored.wants(line.group, message):
             yield Finding("ListenedIsWanted", f"{line.actor} gets a message that it does not want", number)

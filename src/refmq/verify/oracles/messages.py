@@ -19,6 +19,8 @@ SYSTEM_PREFIXES = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_", "RMQ_SYS_", "TRANS_CHE
 
 
 SENDS = ("Send", "SendBatch")
+ATTEMPTS_MAX = 16
+"""Queues that are remembered of one message."""
 """Operations whose answer names the place of the message in its queue."""
 
 
@@ -69,18 +71,21 @@ def acked_survives(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
 @oracle(Partition.MESSAGE)
 def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NoInvention: what reaches a consumer was sent before, to the same queue of the same topic."""
-    sent: Remembered[int, Queue] = Remembered()
+    sent: Remembered[int, tuple[Queue, ...]] = Remembered()
+    """Message -> where it was sent to; a producer that gets no answer tries another queue."""
     for number, line in enumerate(lines):
         if line.action in (*SENDS, "SendHalf", "SendDelayed") and line.outcome == Outcome.INVOKE:
-            sent[line.message] = line.queue
+            before = sent.get(line.message, ())
+            sent[line.message] = before if line.queue in before else (*before, line.queue)[-ATTEMPTS_MAX:]
         elif line.outcome == Outcome.CONSUMED:
-            queue = sent.get(line.message)
-            if queue is None:
+            queues = sent.get(line.message)
+            if queues is None:
                 yield Finding(
                     "NoInvention", f"{_at(line.queue, line.queue_offset)} was never sent, not like this", number
                 )
-            elif queue != line.queue and not line.topic.startswith(SYSTEM_PREFIXES):
-                yield Finding("NoInvention", f"{_at(line.queue, line.queue_offset)} was sent to {queue}", number)
+            elif line.queue not in queues and not line.topic.startswith(SYSTEM_PREFIXES):
+                told = " and ".join(f"{topic}/{queue_id} at {broker}" for topic, broker, queue_id in queues)
+                yield Finding("NoInvention", f"{_at(line.queue, line.queue_offset)} was sent to {told}", number)
 
 
 @oracle(Partition.MESSAGE)

@@ -7,7 +7,7 @@ from typing import Final
 
 from refmq.protocol.names import TRANS_OP_HALF_TOPIC
 from refmq.trace.record import Outcome
-from refmq.verify.oracles.base import Finding, Line, Power, Promises, Queue, Remembered
+from refmq.verify.oracles.base import Finding, Line, Power, Promises, Queue, Remembered, placed
 from refmq.verify.oracles.partition import Partition, oracle
 
 COMMIT: Final = 8
@@ -71,7 +71,7 @@ def committed_once(lines: Iterable[Line], promises: Promises) -> Iterator[Findin
             if first is None:
                 half[line.message] = place
             elif first != place and first[0][0] == line.topic:
-                yield Finding("CommittedOnce", f"a committed message is at {first} and at {place}", number)
+                yield Finding("CommittedOnce", f"a committed message is at {placed(first, place)}", number)
 
 
 @oracle(Partition.TRANSACTION, shared=("FlushLog",))

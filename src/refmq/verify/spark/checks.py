@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from refmq.model.vocabulary import CLIENT_FIELDS, FIELDS
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import ORACLES
 
@@ -76,6 +77,9 @@ class Check:
     """Actions that every part needs; faults always are."""
     blind: str = ""
     """What the proof does not see and the oracle would."""
+    thin: Collection[str] = ()
+    """Events of which the oracle only asks whether there were any in between: of several in a row, outside the broker's
+    own topics, it is shown the first and the last."""
 
 
 def absent(part: Part, trigger: Trigger, reads: Collection[str], **more: Collection[str]) -> Check:
@@ -137,6 +141,7 @@ _ROWS: Final[Mapping[str, Check]] = {
         Part.NODE,
         events("EndTransaction", outcome=Outcome.STEP),
         ("StartStore", "AppendMessage", "EndTransaction", "WriteOp", "RoundStart"),
+        thin=("AppendMessage",),
     ),
     "CommittedOffsetNeverAhead": Check(
         Part.GROUP,
@@ -301,6 +306,7 @@ _ROWS: Final[Mapping[str, Check]] = {
         (),
         "absent: nothing to find without Produce",
         events("Produce", outcome=INVOKE),
+        thin=sorted({*FIELDS, *CLIENT_FIELDS} - {"Subscribe", "Leave", "Produce", "Listen"}),
     ),
 }
 """Promise -> how it is checked."""

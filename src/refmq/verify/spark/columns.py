@@ -6,12 +6,13 @@ its broker, a group, a node) is a keyed 64-bit hash of its text, the same in eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,7 @@ from refmq.trace.record import (
 )
 from refmq.verify.oracles import Line
 from refmq.verify.recordings import Gap, Stream, dropped_gap
+from refmq.verify.spark import native
 
 U64 = NDArray[np.uint64]
 I64 = NDArray[np.int64]
@@ -203,6 +205,9 @@ class StreamReader:
 
     stream: Stream
     chunk_records: int = CHUNK_RECORDS
+    """With 1 each block is a chunk, and no event is copied."""
+    ordered: bool = True
+    """Whether chunks need the order of their events; it costs as much as reading them."""
     gaps: list[Gap] = field(default_factory=list)
     _order_ns: int = 0
 
@@ -214,7 +219,7 @@ class StreamReader:
                 self.gaps.append(Gap(self.stream.name, piece.path, f"it cannot be read: {error.strerror}"))
                 continue
             with source:
-                yield from self._of_file(piece.path, TraceReader(source))
+                yield from self._of_file(piece.path, TraceReader(source, checksum()))
 
     def _of_file(self, path: str, reader: TraceReader) -> Iterator[Chunk]:
         names = Names(self.stream.name)
@@ -250,9 +255,17 @@ class StreamReader:
 
     def _chunk(self, records: bytes, names: Names) -> Chunk:
         rows = np.frombuffer(records, record_dtype())
+        if not self.ordered:
+            return Chunk(self.stream.name, rows, names, np.empty(0, np.int64))
         order_ns = np.maximum.accumulate(np.maximum(rows["at_ns"], self._order_ns))
         self._order_ns = int(order_ns[-1])
         return Chunk(self.stream.name, rows, names, order_ns)
+
+
+def checksum() -> Callable[[bytes], int]:
+    """The fastest CRC-32 there is."""
+    kernels = native.kernels()
+    return crc32 if kernels is None else cast("Callable[[bytes], int]", kernels.crc32)
 
 
 def _is_plain(records: bytes, names: Names) -> bool:

@@ -20,7 +20,7 @@ def why_missing() -> str:
     """What of Spark is not there, in a line; empty if everything is."""
     missing = missing_libraries()
     if missing:
-        return f"{' and '.join(missing)} not found. {REMEDY}"
+        return str(MissingTool(" and ".join(missing), REMEDY))
     if jdk.find_java() is None:
         return f"There is no Java runtime of version {jdk.JAVA_MAJOR_MIN} or later. {jdk.REMEDY}"
     return ""

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from refmq.trace.record import Outcome
 from refmq.verify.local import counted, shown_with
@@ -88,7 +89,7 @@ def examine(
         if placed is not None:
             lines = [line for _, line in heapq.merge(*placed, key=_order)]
         else:
-            lines = Replayed(selection, streams, chunks)
+            lines = Replayed(selection, [stream for stream in streams if stream in selection.streams], chunks)
         found = ORACLES[selection.job.promise](lines, promises)
         if selection.rest is not None and selection.rest.own_topics:
             found = unscreened(found, lines, selection)
@@ -124,9 +125,13 @@ def gathered(
         for chunk in chunks(stream):
             for number, selection in enumerate(selections):
                 lists = kept[number]
-                if lists is None:
+                if lists is None and stream in selection.streams:
                     continue
                 chosen = selection.of(chunk)
+                if len(chosen):
+                    selection.streams.add(stream)
+                if lists is None:
+                    continue
                 counts[number] += len(chosen)
                 if counts[number] > KEPT_LINES_MAX:
                     kept[number] = None
@@ -140,6 +145,8 @@ class Selection:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.streams: set[Stream] = set()
+        """Those that have such events, once `gathered` has looked."""
         self.is_counted = job.invariant != f"WellFormed{REST}"
         """Whether the events still have numbers one after another."""
         self._keys = None if EVERYTHING in job.keys else np.array(sorted(job.keys), np.uint64)
@@ -149,6 +156,7 @@ class Selection:
         self._messages: U64 | None = None
         """Of `Rest.messages_of`, once somebody has looked for them."""
         self._shared = table_of(job.check.shared)
+        self._thin = table_of(job.check.thin) if job.check.thin else None
 
     def of(self, chunk: Chunk) -> Chunk:
         """What actions say is asked first: few events are left to be asked for their keys."""
@@ -162,7 +170,16 @@ class Selection:
         if self.job.check.part is not Part.STREAM:  # there the numbers of events count, and these have others
             chosen |= FAULT[chunk.action] & (chunk.outcome == Outcome.STEP)
         chosen[read[ours]] = True
-        return chunk.only(chosen)
+        return chunk.only(chosen if self._thin is None else self._thinned(chunk, chosen, self._thin))
+
+    @staticmethod
+    def _thinned(chunk: Chunk, chosen: Mask, thin: Mask) -> NDArray[np.intp]:
+        """The chosen events without those inside a run of `Check.thin`."""
+        places = np.flatnonzero(chosen)
+        own = np.isin(chunk.rows["subject"][places], chunk.names.numbers_with(OWN_TOPICS))
+        is_thin = np.concatenate(([False], thin[chunk.action[places]] & ~own & ~chunk.is_world[places], [False]))
+        inside = is_thin[:-2] & is_thin[1:-1] & is_thin[2:]
+        return np.asarray(places[~inside], np.intp)
 
     def _is_read(self, chunk: Chunk) -> Mask:
         chosen, rest = self._reads[chunk.action], self.rest
@@ -219,7 +236,8 @@ def found_to_text(invariant: str, found: Found) -> str:
 
 def found_from_text(text: str) -> tuple[str, Found]:
     data = json.loads(text)
-    shown = tuple(Shown(**{**each, "witness": tuple(each["witness"])}) for each in data["shown"])
+    texts = ("witness", "plain")
+    shown = tuple(Shown(**{**each, **{name: tuple(each[name]) for name in texts}}) for each in data["shown"])
     return data["invariant"], Found(data["count"], shown)
 
 

@@ -287,9 +287,11 @@ def tasks_of(accused: Accused, judged: Collection[str], parallelism: int) -> lis
         promise = invariant.removesuffix(REST)
         if promise not in judged:
             continue
+        part = CHECKS[promise].part
         is_many = EVERYTHING in keys or len(keys) > KEYS_OF_JOB_MAX
-        can_split = CHECKS[promise].part is not Part.WHOLE
-        buckets = parallelism if is_many and can_split else 1
+        # All that a node did is much: nodes are dealt out one by one.
+        can_split = part is not Part.WHOLE and (is_many or (part is Part.NODE and len(keys) > 1))
+        buckets = parallelism if can_split else 1
         jobs += [Job(invariant, tuple(sorted(keys)), bucket, buckets) for bucket in range(buckets)]
     tasks: list[list[Job]] = [[] for _ in range(min(parallelism, len(jobs)))]
     for position, job in enumerate(jobs):

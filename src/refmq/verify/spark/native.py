@@ -17,7 +17,7 @@ import refmq_fast
 
 MODULE: Final = "_native"
 """The name of the shared object, inside `refmq_fast` and alone."""
-KERNELS: Final = ("digest_rows", "read_log_units")
+KERNELS: Final = ("crc32", "digest_rows", "read_log_units", "survey_rows")
 
 
 @cache

@@ -16,10 +16,11 @@ from refmq.verify.spark.broker_screen import START, TABLES, TRANSACTIONS, Broker
 from refmq.verify.spark.checks import AFTER_BROKER, CHECKS, Part
 from refmq.verify.spark.client_screen import BULK as CLIENT_BULK
 from refmq.verify.spark.client_screen import ClientScreen
-from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, queue_key, text_hash
+from refmq.verify.spark.columns import ACTION_CODE, ACTIONS, U64, Chunk, Names, queue_key, text_hash
 from refmq.verify.spark.digest import Cells, added, digest_cells, keys_of
 from refmq.verify.spark.facts import Columns, Facts, as_signed, cell_columns
 from refmq.verify.spark.record_screen import RecordScreen
+from refmq.verify.spark.survey import Seen, Survey, can_survey
 from refmq.verify.spark.suspects import Suspects, part_keys, stream_key
 
 REST: Final = ":rest"
@@ -68,6 +69,11 @@ class ScanOptions:
     """Of the keys of the digest."""
     digest: bool = True
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether digest and census are all that is asked for."""
+        return self.digest and not self.screens and not self.bins
+
 
 @dataclass(slots=True)
 class Scan:
@@ -90,6 +96,36 @@ class Scan:
 
     def run(self, chunks: Iterable[Chunk], gaps: list[Gap]) -> Iterator[Columns]:
         """Facts as they are found. `gaps` may grow as chunks are read."""
+        if self.options.is_quick and can_survey():
+            yield from self._survey(chunks)
+        else:
+            yield from self._look(chunks)
+        self._tell_counts()
+        for gap in gaps:
+            self.facts.add("gap", node=gap.node, name=gap.where, text=gap.reason, n=gap.count)
+        yield from self.facts.take()
+
+    def _survey(self, chunks: Iterable[Chunk]) -> Iterator[Columns]:
+        """The digest and the census, in C."""
+        survey = Survey(keys_of(self.options.seed))
+        for chunk in chunks:
+            for found in survey.take(chunk):
+                yield from self._take(found)
+        for found in survey.rest():
+            yield from self._take(found)
+        yield from self._take_cells(at_least=1)
+
+    def _take(self, found: Cells | Seen) -> Iterator[Columns]:
+        if isinstance(found, Seen):
+            self._counts.update(found.counts)
+            self._take_times(found.first_ns, found.last_ns)
+            self._name(found.names, found.places, found.actors)
+        else:
+            self._cells.append(found)
+            yield from self._take_cells(at_least=CELLS_WAITING_MAX)
+
+    def _look(self, chunks: Iterable[Chunk]) -> Iterator[Columns]:
+        """All that is asked for."""
         options, key = self.options, stream_key(self.node)
         broker = BrokerScreen(options.flush_sync, options.settled)
         client = ClientScreen(self.suspects, key, options.settled)
@@ -114,10 +150,6 @@ class Scan:
             broker.finish()
             client.finish()
             self._conclude(broker, client, records)
-        self._tell_counts()
-        for gap in gaps:
-            self.facts.add("gap", node=gap.node, name=gap.where, text=gap.reason, n=gap.count)
-        yield from self.facts.take()
 
     def _some(self) -> Iterator[Columns]:
         if len(self.facts.rows) >= CELLS_WAITING_MAX:
@@ -137,26 +169,30 @@ class Scan:
         for number in np.flatnonzero(counts).tolist():
             self._counts[divmod(number, len(Outcome))] += int(counts[number])
         at_ns = chunk.rows["at_ns"]
-        times = [*self._times, int(at_ns.min()), int(at_ns.max())]
-        self._times = [min(times), max(times)]
-        self._name(chunk)
+        self._take_times(int(at_ns.min()), int(at_ns.max()))
+        actors = np.flatnonzero(np.bincount(chunk.rows["actor"])).tolist()
+        self._name(chunk.names, places_in(chunk), actors)
 
-    def _name(self, chunk: Chunk) -> None:
+    def _take_times(self, *times_ns: int) -> None:
+        times = [*self._times, *times_ns]
+        self._times = [min(times), max(times)]
+
+    def _name(self, names: Names, places: Iterable[tuple[int, int]], actors: Iterable[int]) -> None:
         """The names of queues and groups that were not met before."""
-        for subject, queue_id in places_in(chunk):
-            topic, broker = chunk.names.place_of(chunk.names.texts[subject])
-            number = chunk.names.topic[subject : subject + 1]
+        for subject, queue_id in places:
+            topic, broker = names.place_of(names.texts[subject])
+            number = names.topic[subject : subject + 1]
             queue = int(queue_key(number, np.array([queue_id], np.int32))[0])
             if queue not in self._queues:
                 self._queues.add(queue)
                 place = f"{topic}/{queue_id} at {broker}"
                 keys = {"k1": as_signed(queue), "k2": as_signed(text_hash(broker)), "k3": self.number}
                 self.facts.add("queue", node=broker, text=place, **keys)
-        for actor in np.flatnonzero(np.bincount(chunk.rows["actor"])).tolist():
-            group = int(chunk.names.group[actor])
+        for actor in actors:
+            group = int(names.group[actor])
             if group not in self._groups:
                 self._groups.add(group)
-                self.facts.add("group", k1=as_signed(group), text=chunk.names.texts[actor].partition("@")[0])
+                self.facts.add("group", k1=as_signed(group), text=names.texts[actor].partition("@")[0])
 
     def _tell_counts(self) -> None:
         first, last = self._times or [0, 0]

@@ -21,6 +21,7 @@ from refmq.verify.spark.examine import Job, examine, found_to_text
 from refmq.verify.spark.facts import Columns
 from refmq.verify.spark.rows import all_rows
 from refmq.verify.spark.scan import Scan, ScanOptions
+from refmq.verify.spark.survey import can_survey
 
 
 def packed(value: object) -> str:
@@ -38,6 +39,12 @@ Reader = Callable[[Stream], tuple[Iterator[Chunk], list[Gap]]]
 
 def read_files(stream: Stream) -> tuple[Iterator[Chunk], list[Gap]]:
     reader = StreamReader(stream)
+    return reader.chunks(), reader.gaps
+
+
+def read_blocks(stream: Stream) -> tuple[Iterator[Chunk], list[Gap]]:
+    """Each block a chunk, as it was read: for a survey."""
+    reader = StreamReader(stream, chunk_records=1, ordered=False)
     return reader.chunks(), reader.gaps
 
 
@@ -60,7 +67,8 @@ class ScanWork(Work):
 
     def run(self, number: int) -> Iterator[Columns]:
         stream = self.streams[number]
-        chunks, gaps = self.reader(stream)
+        is_quick = self.options.is_quick and can_survey() and self.reader is read_files
+        chunks, gaps = (read_blocks if is_quick else self.reader)(stream)
         return Scan(stream.name, self.options, number).run(chunks, gaps)
 
 

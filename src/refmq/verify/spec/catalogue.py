@@ -50,22 +50,24 @@ __all__ = [
 BASE: Final = "base.cfg"
 TABLE: Final = "configurations.toml"
 PRESETS: Final = "preset"
+INSTALLED: Final = Path(__file__).parent / "protocols"
+"""Where a wheel has the specifications; pyproject.toml says so."""
 LIKE_DEPTH_MAX: Final = 5  # of entries that start from one another; more is hard to read, and a circle never ends
 OWN_STEPS: Final = re.compile(r"^\w+Next\s*==", re.MULTILINE)
 READ_MODULES: Final = re.compile(r"\bEXTENDS\s+((?:\w+\s*,\s*)*\w+)|\bINSTANCE\s+(\w+)")
 
 
 def find_spec_dir(given: Path | None) -> Path:
-    """The folder of the specifications: the given one, ./spec, or the one of the source checkout."""
+    """The folder of the specifications: the given one, ./spec, that of the source checkout, or what was installed."""
     if given is not None:
         if not given.is_dir():
             raise UsageError(f"{given} is not a folder")
         return given.resolve()
     beside_sources = Path(__file__).resolve().parents[4] / "spec"
-    for candidate in (Path.cwd() / "spec", beside_sources):
+    for candidate in (Path.cwd() / "spec", beside_sources, INSTALLED):
         if any(candidate.glob(f"*/{BASE}")):
             return candidate.resolve()
-    raise UsageError("no folder with specifications: run inside a source checkout of refmq or give --spec-dir DIR")
+    raise UsageError("there are no specifications in this installation of refmq: give their folder with --spec-dir DIR")
 
 
 def find_protocols(spec_dir: Path) -> dict[str, Path]:
