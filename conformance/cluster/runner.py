@@ -463,6 +463,6 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
         violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
-    others = [*one_answer_per_request(story.wire.frames), *story.unsaved]
+    others = [*one_answer_per_request(story.wire.frames), *story.wire.faults, *story.unsaved]
     found = [*judge(lines, promises), *others]
     return Run(violations + found, history, lines, world, story.common.requests)

@@ -318,5 +318,14 @@ SEEDED_EDGES: Final = (
         "",
         "without_broker_id",
     ),
+    Seeded(
+        "control-characters-bare",
+        "",
+        "A header field with control characters, as properties are, stands in JSON as it is.",
+        "refmq.protocol.header_json",
+        "if key.isalnum() and value.isalnum() else",
+        "if '\"' not in value else",
+        "encode_json_header",
+    ),
 )
 """Beside those of `conformance.mutants.cluster`."""
