@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.cluster.client import TIMEOUT_S, TOPIC, BrokerAddress, ScriptedClient
+from conformance.cluster.client import TIMEOUT_S, ScriptedClient
+from conformance.cluster.known import TOPIC, BrokerAddress
 from refmq.model.ids import MessageQueue
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import (

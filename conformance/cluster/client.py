@@ -8,18 +8,17 @@ which one cannot tell when it struck.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Set
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Final
 
-from conformance.cluster.copies import differences
 from conformance.cluster.history import Decision, Wanted
+from conformance.cluster.known import BrokerAddress, Common, Place, Sent
 from refmq.broker.handlers.send_back import FIRST_RETRY_LEVEL
 from refmq.errors import ConnectFailed, NetworkError, RefmqError, WireError
 from refmq.model.fingerprint import message_fingerprint
-from refmq.model.ids import HostAddress, MessageQueue
+from refmq.model.ids import MessageQueue
 from refmq.model.step import Event
 from refmq.net.address import parse_address
 from refmq.net.client import Client
@@ -56,7 +55,6 @@ from refmq.sim.world import Node
 from refmq.trace.record import Outcome
 
 PRODUCER_GROUP: Final = "p"
-TOPIC: Final = "t"
 
 TIMEOUT_S: Final = 3.0
 """Java's send and offset timeouts are of this order."""
@@ -116,67 +114,6 @@ REFUSED: Final = frozenset(
     }
 )
 """Answers after which the message is surely not stored. SYSTEM_ERROR is not among them: it says nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
-    """A broker as clients know it."""
-
-    name: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What was sent under a key, and has to arrive like that."""
-
-    properties: dict[str, str]
-    flag: int
-    born_ms: int
-    born_ip: bytes
-    stores: Set[HostAddress]
-    """Where messages may be stored."""
-
-    ids: set[str] = field(default_factory=set)
-    """What brokers called it where it was sent to, as consumers have seen."""
-
-    def difference(self, record: Record) -> str:
-        """How a record differs from what was sent; empty when it does not."""
-        if record.topic == TOPIC:
-            self.ids.add(record.message_id)
-        found = next(differences(record, self.properties, TOPIC, self.ids), "")
-        if not found and (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
-            return f"flag and time of birth are {(record.flag, record.born_timestamp_ms)}"
-        if not found and (record.born_host.ip != self.born_ip or record.store_host not in self.stores):
-            return f"it was born at {record.born_host} and stored at {record.store_host}"
-        return found
-
-
-@dataclass(slots=True)
-class Common:
-    """What all clients of a history share."""
-
-    stores: frozenset[HostAddress] = frozenset()
-    """What brokers write into records as their own address."""
-    messages: int = 0
-    operations: int = 0
-    requests: Counter[int] = field(default_factory=Counter)
-    """By code."""
-    sent: dict[str, Sent] = field(default_factory=dict)
-    """By key."""
-    whole_bodies: dict[str, bytes] = field(default_factory=dict)
-    """By key: what a message held before a bit of it flipped."""
-    members: list[str] = field(default_factory=list)
-    """Every client that ever lived, as `group@client`."""
-
-
-@dataclass(slots=True)
-class Place:
-    """Where a client stands in a queue."""
-
-    next_offset: int = 0
-    consumed_to: int = 0
-    committed: int = -1
 
 
 @dataclass(slots=True)

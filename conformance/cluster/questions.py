@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.cluster.client import (
-    PRODUCER_GROUP,
-    REGISTERED_GROUP,
-    SQL_GROUP,
-    TIMEOUT_S,
-    TOPIC,
-    BrokerAddress,
-    ScriptedClient,
-    simple,
-)
+from conformance.cluster.client import PRODUCER_GROUP, REGISTERED_GROUP, SQL_GROUP, TIMEOUT_S, ScriptedClient, simple
+from conformance.cluster.known import TOPIC, BrokerAddress
 from refmq.model.ids import MessageQueue
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.connections import ConsumerIdList

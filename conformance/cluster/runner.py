@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from conformance.cluster import administration, questions, stranger
 from conformance.cluster import history as h
-from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
+from conformance.cluster.client import DELAYS_S, ScriptedClient
 from conformance.cluster.faults import damage_newest, disturb, strike
+from conformance.cluster.known import TOPIC, BrokerAddress, Common
 from conformance.cluster.tables import seen_tables
 from conformance.cluster.wire import Wire
 from conformance.coverage import Cells, cells_of
