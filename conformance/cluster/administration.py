@@ -10,8 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from conformance.cluster.client import TIMEOUT_S, TOPIC, BrokerAddress, ScriptedClient
+from conformance.cluster.client import TIMEOUT_S, ScriptedClient
+from conformance.cluster.known import TOPIC, BrokerAddress
 from refmq.model.ids import MessageQueue
+from refmq.protocol.bodies.codec import encode_body
+from refmq.protocol.bodies.config import (
+    SubscriptionGroupConfig,
+    SubscriptionGroupList,
+    TopicConfig,
+    TopicConfigList,
+)
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request
 from refmq.trace.record import Outcome
@@ -96,6 +104,21 @@ def _fields(topic: str, group: str) -> dict[str, str]:
     }
 
 
+def _body(code: RequestCode, number: int) -> bytes:
+    """What belongs into the body of a request that changes a table. It is another one each time."""
+    group = SubscriptionGroupConfig(group_name=OTHER, retry_max_times=number % 7)
+    match code:
+        case RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP:
+            return encode_body(group)
+        case RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST:
+            return encode_body(SubscriptionGroupList(group_config_list=(group,)))
+        case RequestCode.UPDATE_AND_CREATE_TOPIC_LIST:
+            topic = TopicConfig(topic_name=OTHER, read_queue_nums=1 + number % 3, write_queue_nums=1)
+            return encode_body(TopicConfigList(topic_config_list=(topic,)))
+        case _:
+            return b""
+
+
 @dataclass(frozen=True, slots=True)
 class Damage:
     """One way in which a request is not as it should be."""
@@ -121,7 +144,7 @@ async def ask(client: ScriptedClient, broker: BrokerAddress, number: int, damage
     code, how = REQUESTS[number % len(REQUESTS)], DAMAGES[damage % len(DAMAGES)]
     is_harmless = code in QUESTIONS and how is DAMAGES[0]
     fields = how.fields(_fields(TOPIC if is_harmless else OTHER, client.group if is_harmless else OTHER))
-    command = request(how.code or code, fields, how.body)
+    command = request(how.code or code, fields, how.body or _body(code, number))
     operation, about = client.begin(), MessageQueue(code.name, broker.name, -1)
     client.record(operation, Outcome.INVOKE, "Ask", about, command.code)
     answer = await client.ask(broker, command, TIMEOUT_S)

@@ -8,18 +8,19 @@ which one cannot tell when it struck.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Final
 
-from conformance.cluster.copies import differences
 from conformance.cluster.history import Decision, Wanted
+from conformance.cluster.known import BrokerAddress, Common, Place, Sent
 from refmq.broker.handlers.send_back import FIRST_RETRY_LEVEL
-from refmq.errors import ConnectFailed, NetworkError, RefmqError
+from refmq.errors import ConnectFailed, NetworkError, RefmqError, WireError
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.model.step import Event
+from refmq.net.address import parse_address
 from refmq.net.client import Client
 from refmq.net.connection import Connection
 from refmq.protocol.bodies.codec import decode_body, encode_body
@@ -44,7 +45,7 @@ from refmq.protocol.record import (
     BatchedMessage,
     Record,
     decode_properties,
-    decode_records,
+    decode_record,
     encode_batch,
     encode_properties,
     join_properties,
@@ -54,7 +55,6 @@ from refmq.sim.world import Node
 from refmq.trace.record import Outcome
 
 PRODUCER_GROUP: Final = "p"
-TOPIC: Final = "t"
 
 TIMEOUT_S: Final = 3.0
 """Java's send and offset timeouts are of this order."""
@@ -114,58 +114,6 @@ REFUSED: Final = frozenset(
     }
 )
 """Answers after which the message is surely not stored. SYSTEM_ERROR is not among them: it says nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerAddress:
-    """A broker as clients know it."""
-
-    name: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What was sent under a key, and has to arrive like that."""
-
-    properties: dict[str, str]
-    flag: int
-    born_ms: int
-
-    ids: set[str] = field(default_factory=set)
-    """What brokers called it where it was sent to, as consumers have seen."""
-
-    def difference(self, record: Record) -> str:
-        """How a record differs from what was sent; empty when it does not."""
-        if record.topic == TOPIC:
-            self.ids.add(record.message_id)
-        found = next(differences(record, self.properties, TOPIC, self.ids), "")
-        if not found and (record.flag, record.born_timestamp_ms) != (self.flag, self.born_ms):
-            return f"flag and time of birth are {(record.flag, record.born_timestamp_ms)}"
-        return found
-
-
-@dataclass(slots=True)
-class Common:
-    """What all clients of a history share."""
-
-    messages: int = 0
-    operations: int = 0
-    requests: Counter[int] = field(default_factory=Counter)
-    """By code."""
-    sent: dict[str, Sent] = field(default_factory=dict)
-    """By key."""
-    members: list[str] = field(default_factory=list)
-    """Every client that ever lived, as `group@client`."""
-
-
-@dataclass(slots=True)
-class Place:
-    """Where a client stands in a queue."""
-
-    next_offset: int = 0
-    consumed_to: int = 0
-    committed: int = -1
 
 
 @dataclass(slots=True)
@@ -239,7 +187,8 @@ class ScriptedClient:
         if foreign:
             kept[f"x{foreign}"] = foreign
         flag = 0 if batch else number % 3
-        self.common.sent[key] = Sent(kept, flag, self.node.world.loop.wall_ms())
+        born_ip, born_ms = ip_address(self.node.address).packed, self.node.world.loop.wall_ms()
+        self.common.sent[key] = Sent(kept, flag, born_ms, born_ip, self.common.stores)
         return body, {**kept, "WAIT": "true", **properties}, message_fingerprint(key.encode(), body)
 
     def _send_command(
@@ -384,7 +333,7 @@ class ScriptedClient:
 
     def _check_reply(self, connection: Connection, command: RemotingCommand) -> None:
         header = decode_header(CheckTransactionStateRequest, command)
-        record = next(decode_records(command.body))
+        record = decode_record(command.body)
         properties = decode_properties(record.properties)
         transaction = header.transaction_id or properties.get("UNIQ_KEY", "")
         reply, message = self.decisions.get(transaction, ("unknown", 0))
@@ -408,7 +357,7 @@ class ScriptedClient:
         connection.send_oneway(oneway(RequestCode.END_TRANSACTION, encode_header(end)))
 
     def _broker_of(self, connection: Connection) -> str:
-        return self.node.world.network.name_of(connection.peer.partition(":")[0])
+        return self.node.world.network.name_of(parse_address(connection.peer)[0])
 
     # --- consuming --------------------------------------------------------------------------------------------
 
@@ -520,7 +469,7 @@ class ScriptedClient:
         except RefmqError:  # an error has no such header
             line(Outcome.FAIL, queue, from_offset, -1, unknown, answer.code)
             return None
-        records = list(decode_records(answer.body)) if answer.code == ResponseCode.SUCCESS else []
+        records = self.arrived(answer.body) if answer.code == ResponseCode.SUCCESS else []
         for record in records:
             real = MessageQueue(record.topic, queue.broker, record.queue_id)
             message = self.fingerprint(record)
@@ -528,6 +477,23 @@ class ScriptedClient:
         third = state.max_offset if mask is None else mask
         line(Outcome.OK, queue, from_offset, state.next_begin_offset, third, answer.code)
         return state, records
+
+    def arrived(self, body: bytes) -> list[Record]:
+        """The records of an answer. One of which a bit has flipped must show it by its checksum; it has its key still,
+        and is given back whole."""
+        found, at = [], 0
+        while at < len(body):
+            try:
+                record = decode_record(body, at, error=WireError)
+            except WireError:
+                record = decode_record(body, at, check_crc=False, error=WireError)
+                whole = self.common.whole_bodies.get(decode_properties(record.properties).get("UNIQ_KEY", ""))
+                if whole is None:
+                    raise
+                record = record._replace(body=whole)
+            found.append(record)
+            at += record.size_bytes
+        return found
 
     def fingerprint(self, record: Record) -> int:
         """The name of a message that arrived. One that differs from what was sent is another message."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from conformance.cluster import history as h
-from refmq.model.fingerprint import message_fingerprint
 from refmq.protocol.record import (
     BLANK_HEADER_BYTES,
     Record,
@@ -42,8 +41,8 @@ def disturb(network: Network, step: OnLink, client: str, broker: str) -> None:
             network.set_delay(Delay(step.by_ms / 2000, step.by_ms / 1000, hiccup_chance=0.1), client, broker)
 
 
-def damage_newest(disk: SimulatedDisk, topic: str) -> int | None:
-    """Flips a bit in the body of the newest record of a topic; the message that it holds, None without one."""
+def damage_newest(disk: SimulatedDisk, topic: str) -> tuple[str, bytes] | None:
+    """Flips a bit in the body of the newest record of a topic; its key and the body that it had, None without one."""
     found: tuple[str, int, Record] | None = None
     for path, data in disk.contents().items():
         if not path.startswith("commitlog/"):
@@ -62,8 +61,7 @@ def damage_newest(disk: SimulatedDisk, topic: str) -> int | None:
     path, at, record = found
     data = disk.contents()[path]
     disk.flip_bit(path, data.index(record.body, at))
-    key = decode_properties(record.properties).get("UNIQ_KEY", "")
-    return message_fingerprint(key.encode(), record.body)
+    return decode_properties(record.properties).get("UNIQ_KEY", ""), record.body
 
 
 async def strike(cluster: Cluster, step: OnBroker, broker: Node) -> None:
@@ -71,9 +69,11 @@ async def strike(cluster: Cluster, step: OnBroker, broker: Node) -> None:
     match step:
         case h.JumpClock():
             broker.jump_clock(step.by_ms)
-        case h.ProcessCrash() | h.PowerLoss() if broker.is_up:
+        case h.ProcessCrash() | h.PowerLoss() if broker.is_up or step.at:
             power = isinstance(step, h.PowerLoss)
-            if step.effects:
+            if step.at:
+                broker.crash_at_step(step.at, step.effects, power=power)
+            elif step.effects:
                 broker.crash_after(step.effects, power=power)
             else:
                 broker.crash(power=power)

@@ -7,21 +7,31 @@ restart, so that there is somebody to find the damage.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 from hypothesis import strategies as st
 
 from conformance.cluster import history as h
+from conformance.cluster.profiles import Profile, profile_of
+from conformance.cluster.scenes import EFFECTS_MAX, Pick
+from conformance.coverage import NODE_STEPS
 
 T = TypeVar("T")
 
-EFFECTS_MAX: Final = 40
-"""A planned crash falls within so many effects: a send has about five."""
+MAINTAIN_MS: Final = (100, 500, 700, 1_000)
+"""How often brokers look whether something is due; most histories are quiet for minutes, and rarely pays."""
+
+IPV6_ONE_IN: Final = 5
 
 CALM_ONE_IN: Final = 5
 """Every so many histories nothing disturbs the cluster, and then it has to be prompt as well as right."""
+
+DIES_AT: Final = tuple(name for name in NODE_STEPS if name not in ("ExpireFile", "StartStore"))
+"""Steps right behind which a broker may die. What it does at a start comes in a life in which nothing was planned."""
+
+AFTER_A_STEP: Final = 8
+"""So many steps of the history later such a broker is started again, whether it has died or not."""
 
 WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered", "registered sql")
 """What a pull may ask for instead of everything."""
@@ -29,35 +39,25 @@ WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag
 CALM: Final = (*h.OPERATIONS, h.AdvanceClock)
 """What happens in a history in which nothing disturbs."""
 
-Pick = Callable[[int, int], int]
-"""A number from a range, both ends included; the smaller, the simpler."""
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What a history is mostly about. Mistakes hide where operations of one kind meet, and a mix of all rarely gets
-    there."""
-
-    weights: Mapping[type[h.Step], int]
-    delayed: int = 2
-    """Of eight sends so many are delayed."""
-    waiting: int = 4
-    """Of eight pulls so many wait for a message."""
-    filtered: int = 2
-    """Of eight pulls so many have a filter."""
-    pauses_ms: tuple[int, ...] = (1, 5, 20, 100, 1_000, 10_000, 31_000)
-    """How long `AdvanceClock` waits."""
-    unflushed: int = 2
-    """Of eight histories so many flush asynchronously."""
-    looks: bool = False
-    """After something happened to a broker or a client, somebody looks who is there."""
-    scenes: tuple[Callable[[Pick], list[h.Step]], ...] = ()
-    """Steps that belong together: what a mistake needs to show, and chance would hardly ever put in a row."""
+SCENE_ONE_IN: Final = 8
+"""Of so many steps of a profile with scenes one is a scene."""
 
 
 def kinds(profile: Profile, *, calm: bool) -> list[type[h.Step]]:
     """The kinds of steps to choose from, each as often as its weight says."""
     return [kind for kind, weight in profile.weights.items() for _ in range(weight) if not calm or kind in CALM]
+
+
+def crash(pick: Pick, kind: Any, broker: int) -> h.ProcessCrash | h.PowerLoss:
+    """A crash now, before some effect, or right behind some step."""
+    match pick(0, 3):
+        case 0:
+            found: h.ProcessCrash | h.PowerLoss = kind(broker)
+        case 1 | 2:
+            found = kind(broker, pick(0, EFFECTS_MAX))
+        case _:
+            found = kind(broker, pick(0, 2), DIES_AT[pick(0, len(DIES_AT) - 1)])
+    return found
 
 
 def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
@@ -91,8 +91,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "JumpClock":
             choice = h.JumpClock(broker, (-1_000, -1, 1_000, 60_000)[pick(0, 3)])
         case "ProcessCrash" | "PowerLoss":
-            effects = pick(0, EFFECTS_MAX) if pick(0, 2) else 0
-            choice = kind(broker, effects)  # type: ignore[call-arg,arg-type]  # the case knows the fields
+            choice = crash(pick, kind, broker)
         case "ConsumerPause":
             choice = h.ConsumerPause(client, (1_000, 10_000, 40_000)[pick(0, 2)])
         case "Cut":
@@ -108,7 +107,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "Heal" | "RestartNameserver":
             choice = kind()
         case "FailFlush" | "FullDisk":
-            choice = kind(broker, pick(0, EFFECTS_MAX) if pick(0, 1) else 0)  # type: ignore[call-arg,arg-type]  # as above
+            choice = kind(broker, pick(0, EFFECTS_MAX) if pick(0, 1) else 0)  # type: ignore[call-arg,arg-type]  # it knows the fields
         case "LockQueue" | "UnlockQueue":
             choice = kind(client, broker, queue, pick(0, 2) == 2)  # type: ignore[call-arg,arg-type]  # as above
         case "Ask":
@@ -118,352 +117,19 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "SlowDisk":
             choice = h.SlowDisk(broker, (100, 700, 1_500)[pick(0, 2)])
         case "FlipBit":
-            choice = h.FlipBit(broker, ("delayed", "half")[pick(0, 1)])
+            choice = h.FlipBit(broker, ("delayed", "half", "plain")[pick(0, 2)])
         case "Intrude":
             choice = h.Intrude(broker, pick(0, 8), pick(0, 3) == 3)
         case "RestartBroker" | "StopBroker":
             choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
-        case (
-            "Heartbeat"
-            | "Leave"
-            | "ViewRefresh"
-            | "QueryKey"
-            | "Disconnect"
-            | "LoseAnswer"
-            | "LoseRequest"
-            | "HalfOpen"
-        ):
+        case "Heartbeat":
+            choice = h.Heartbeat(client, broker, pick(0, 3) == 3)
+        case "Leave" | "ViewRefresh" | "QueryKey" | "Disconnect" | "LoseAnswer" | "LoseRequest" | "HalfOpen":
             choice = kind(client, broker)  # type: ignore[call-arg,arg-type]  # the case knows the fields
         case _:
             choice = kind(client, broker, queue)  # type: ignore[call-arg,arg-type]  # the case knows the fields
     assert isinstance(choice, kind)
     return choice
-
-
-# --- scenes ------------------------------------------------------------------------------------------------------
-
-SCENE_ONE_IN: Final = 8
-"""Of so many steps of a profile with scenes one is a scene."""
-
-
-ALL: Final = 200
-"""So many messages are more than a queue has."""
-
-
-def crowd(pick: Pick) -> list[h.Step]:
-    """Everybody reads one queue to its end and waits there, and somebody sends to it."""
-    broker, queue = pick(0, 1), pick(0, 1)
-    reading: list[h.Step] = [h.Pull(client, broker, queue, ALL) for client in range(3)]
-    waiting: list[h.Step] = [h.Pull(client, broker, queue, 4, 20_000) for client in range(3)]
-    sent = h.Send(pick(0, 2), broker, queue, pick(1, 3))
-    return [*reading, h.AdvanceClock(100), *waiting, h.AdvanceClock(100), sent, h.AdvanceClock(3_000)]
-
-
-def passed_over(pick: Pick) -> list[h.Step]:
-    """Somebody waits for messages of one kind while others come."""
-    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
-    wanted: h.Wanted = ("tag a", "sql tag")[pick(0, 1)]
-    reads, waits = (h.Pull(client, broker, queue, ALL, wait_ms, wanted=wanted) for wait_ms in (0, 20_000))
-    sent = h.Send(pick(0, 2), broker, queue)
-    return [reads, h.AdvanceClock(100), waits, h.AdvanceClock(100), sent, h.AdvanceClock(10_000)]
-
-
-def overdue(pick: Pick) -> list[h.Step]:
-    """More delayed messages than a queue file holds become due while their broker is down."""
-    broker, queue = pick(0, 1), pick(0, 1)
-    sent = h.Send(pick(0, 2), broker, queue, (3, 70)[pick(0, 1)], delay_level=3)
-    return [sent, h.AdvanceClock(1_000), h.StopBroker(broker), h.AdvanceClock(10_000), h.RestartBroker(broker)]
-
-
-def delivered_before_a_stop(pick: Pick) -> list[h.Step]:
-    """A broker is stopped in good order soon after it delivered a delayed message."""
-    broker = pick(0, 1)
-    sent = h.Send(pick(0, 2), broker, pick(0, 1), pick(1, 3), delay_level=1)
-    return [sent, h.AdvanceClock((1_100, 1_500, 3_000)[pick(0, 2)]), h.RestartBroker(broker), h.AdvanceClock(100)]
-
-
-def no_room_to_deliver(pick: Pick) -> list[h.Step]:
-    """The disk is full at the moment at which a delayed message is due."""
-    broker = pick(0, 1)
-    sent = h.Send(pick(0, 2), broker, pick(0, 1), pick(1, 2), delay_level=1)
-    return [sent, h.AdvanceClock(900), h.FullDisk(broker, pick(0, 5)), h.AdvanceClock(3_000)]
-
-
-def no_room_to_end(pick: Pick) -> list[h.Step]:
-    """The disk is full now and then while a transaction ends, or while its producer is asked."""
-    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
-    answers: tuple[h.Decision, ...] = ("commit", "rollback", "unknown", "none")
-    half = h.SendHalf(client, broker, queue, answers[pick(0, 3)], answers[pick(0, 3)])
-    full: list[h.Step] = [h.FullDisk(broker, pick(0, EFFECTS_MAX)) for _ in range(3)]
-    return [h.Heartbeat(client, broker), *full, half, h.AdvanceClock(5_000)]
-
-
-def late_decision(pick: Pick) -> list[h.Step]:
-    """A decision comes when its half message is gone with the power, and another one may be in its place."""
-    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
-    late = h.SendHalf(client, broker, queue, "commit", ("commit", "rollback")[pick(0, 1)], after_ms=2_000)
-    other = h.SendHalf(pick(0, 2), broker, queue, "none", ("rollback", "commit")[pick(0, 1)])
-    return [late, h.AdvanceClock(20), h.PowerLoss(broker), h.RestartBroker(broker), h.AdvanceClock(100), other]
-
-
-def dies_deciding(pick: Pick) -> list[h.Step]:
-    """A broker dies while a transaction ends."""
-    client, broker = pick(0, 2), pick(0, 1)
-    half = h.SendHalf(client, broker, pick(0, 1), "commit", ("commit", "rollback")[pick(0, 1)], after_ms=50)
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 8))
-    return [half, h.AdvanceClock(49), crash, h.AdvanceClock(200), h.RestartBroker(broker), h.AdvanceClock(3_000)]
-
-
-def dies_in_a_round(pick: Pick) -> list[h.Step]:
-    """A broker dies while it looks through the halves that nobody has decided."""
-    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
-    halves: list[h.Step] = [h.SendHalf(client, broker, queue, "none", "unknown") for _ in range(2)]
-    wait = h.AdvanceClock((1_000, 2_000, 6_000)[pick(0, 2)])
-    crash = (h.ProcessCrash, h.PowerLoss)[pick(0, 1)](broker, pick(1, 6))
-    return [h.Heartbeat(client, broker), *halves, wait, crash, h.AdvanceClock(1_100), h.RestartBroker(broker)]
-
-
-def immune(pick: Pick) -> list[h.Step]:
-    """Nobody decides, and the broker has to wait for a while until it may ask."""
-    client, broker = pick(0, 2), pick(0, 1)
-    half = h.SendHalf(client, broker, pick(0, 1), "none", "commit", immunity_s=(2, 4)[pick(0, 1)])
-    return [h.Heartbeat(client, broker), half, h.AdvanceClock(6_000)]
-
-
-def damaged(pick: Pick) -> list[h.Step]:
-    """One of several messages that a broker keeps for later can no longer be read."""
-    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
-    if pick(0, 1):
-        kept: h.Step = h.Send(client, broker, queue, pick(1, 2), delay_level=pick(1, 2))
-        flip = h.FlipBit(broker, "delayed")
-    else:
-        kept, flip = h.SendHalf(client, broker, queue, "none", "commit"), h.FlipBit(broker, "half")
-    return [h.Heartbeat(client, broker), kept, h.AdvanceClock(100), flip, kept, h.AdvanceClock(3_000)]
-
-
-def plenty(pick: Pick) -> list[h.Step]:
-    """Somebody wants more messages than a broker gives at once."""
-    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
-    sent: list[h.Step] = [h.SendBatch(client, broker, queue, 20), h.SendBatch(client + 1, broker, queue, 20)]
-    return [*sent, h.AdvanceClock(100), h.Pull(pick(0, 2), broker, queue, (33, ALL)[pick(0, 1)])]
-
-
-def found_soon(pick: Pick) -> list[h.Step]:
-    """Somebody looks for a topic soon after its first message."""
-    sent = h.Send(pick(0, 2), pick(0, 1), pick(0, 1))
-    return [sent, h.AdvanceClock(1_500), h.QueryRoute(pick(0, 2))]
-
-
-def one_goes(pick: Pick) -> list[h.Step]:
-    """Several wait for messages, and the connection of one of them ends before any come."""
-    broker, queue, gone = pick(0, 1), pick(0, 1), pick(0, 2)
-    reading: list[h.Step] = [h.Pull(client, broker, queue, ALL) for client in range(3)]
-    waiting: list[h.Step] = [h.Pull(client, broker, queue, 4, 20_000) for client in range(3)]
-    sent = h.Send(gone + 1, broker, queue)
-    return [*reading, h.AdvanceClock(100), *waiting, h.AdvanceClock(100), h.Disconnect(gone, broker), *_pause(), sent]
-
-
-def _pause() -> list[h.Step]:
-    return [h.AdvanceClock(1_000)]
-
-
-def slow_flush(pick: Pick) -> list[h.Step]:
-    """The disk takes longer for a flush than a producer may be kept waiting, and then the power goes."""
-    broker, queue = pick(0, 1), pick(0, 1)
-    slow = h.SlowDisk(broker, (700, 1_500, 1_500)[pick(0, 2)])
-    return [slow, h.Send(pick(0, 2), broker, queue, pick(1, 3), at_once=True), h.AdvanceClock(1_300)]
-
-
-def kept_alive(pick: Pick) -> list[h.Step]:
-    """A member sends its heartbeats for longer than one of them lasts, and another one looks who is there."""
-    client, broker = pick(0, 2), pick(0, 1)
-    beats: list[h.Step] = [h.Heartbeat(client, broker), h.AdvanceClock(31_000)]
-    return [*beats * 5, h.ViewRefresh(client + 1, broker)]
-
-
-MIXED: Final = Profile(
-    {
-        h.Send: 9,
-        h.SendBatch: 2,
-        h.Pull: 9,
-        h.SendBack: 2,
-        h.AdvanceClock: 8,
-        h.CommitOffset: 3,
-        h.QueryOffset: 2,
-        h.LockQueue: 3,
-        h.UnlockQueue: 1,
-        h.Heartbeat: 2,
-        h.Leave: 1,
-        h.ViewRefresh: 1,
-        h.QueryRoute: 1,
-        h.QueryKey: 1,
-        h.QueryBounds: 1,
-        h.Ask: 3,
-        h.Configure: 1,
-        h.Intrude: 1,
-        h.SlowDisk: 1,
-        h.SendHalf: 4,
-        h.RestartBroker: 3,
-        h.ProcessCrash: 2,
-        h.PowerLoss: 3,
-        h.LoseAnswer: 2,
-        h.LoseRequest: 1,
-        h.Disconnect: 1,
-        h.Cut: 1,
-        h.HalfOpen: 1,
-        h.Heal: 1,
-        h.ProducerDeath: 1,
-        h.ConsumerPause: 1,
-        h.JumpClock: 1,
-        h.FailFlush: 1,
-        h.FullDisk: 1,
-        h.StopBroker: 1,
-        h.SlowNetwork: 1,
-        h.SlowReader: 1,
-    }
-)
-PROFILES: Final = (
-    MIXED,
-    Profile(  # long polling
-        {h.Send: 8, h.SendBatch: 2, h.Pull: 10, h.AdvanceClock: 4, h.Disconnect: 1, h.RestartBroker: 1},
-        delayed=0,
-        waiting=7,
-        filtered=2,
-        scenes=(crowd, passed_over, one_goes),
-    ),
-    Profile(  # offsets
-        {
-            h.Pull: 8,
-            h.CommitOffset: 6,
-            h.QueryOffset: 4,
-            h.Send: 5,
-            h.AdvanceClock: 4,
-            h.RestartBroker: 2,
-            h.ProcessCrash: 1,
-            h.LoseRequest: 1,
-        },
-        delayed=0,
-        waiting=1,
-        filtered=0,
-    ),
-    Profile(  # transactions
-        {
-            h.SendHalf: 8,
-            h.Pull: 3,
-            h.AdvanceClock: 5,
-            h.Heartbeat: 3,
-            h.RestartBroker: 2,
-            h.PowerLoss: 2,
-            h.ProcessCrash: 1,
-            h.ProducerDeath: 1,
-            h.LoseAnswer: 1,
-            h.SlowNetwork: 1,
-        },
-        unflushed=4,
-        scenes=(no_room_to_end, late_decision, late_decision, immune, dies_deciding, dies_in_a_round),
-    ),
-    Profile(  # members and routes
-        {
-            h.Heartbeat: 6,
-            h.Leave: 3,
-            h.ViewRefresh: 4,
-            h.QueryRoute: 4,
-            h.AdvanceClock: 4,
-            h.Send: 4,
-            h.ProducerDeath: 2,
-            h.Disconnect: 1,
-            h.RestartBroker: 1,
-            h.StopBroker: 2,
-            h.ProcessCrash: 2,
-            h.PowerLoss: 2,
-            h.RestartNameserver: 1,
-        },
-        delayed=0,
-        pauses_ms=(100, 1_000, 3_000, 10_000, 31_000, 140_000),
-        looks=True,
-        scenes=(kept_alive, found_soon, found_soon),
-    ),
-    Profile(  # delays and retries
-        {
-            h.Send: 8,
-            h.Pull: 8,
-            h.SendBack: 5,
-            h.AdvanceClock: 6,
-            h.RestartBroker: 3,
-            h.PowerLoss: 1,
-            h.ProcessCrash: 1,
-        },
-        delayed=5,
-        waiting=1,
-        filtered=0,
-        scenes=(overdue, delivered_before_a_stop, no_room_to_deliver),
-    ),
-    Profile(  # locks
-        {
-            h.LockQueue: 8,
-            h.UnlockQueue: 3,
-            h.AdvanceClock: 6,
-            h.RestartBroker: 1,
-            h.ProcessCrash: 1,
-            h.ProducerDeath: 1,
-        }
-    ),
-    Profile(  # filters and batches
-        {
-            h.Send: 6,
-            h.SendBatch: 4,
-            h.Pull: 8,
-            h.Heartbeat: 2,
-            h.QueryKey: 2,
-            h.QueryBounds: 2,
-            h.AdvanceClock: 3,
-            h.PowerLoss: 1,
-            h.RestartBroker: 1,
-        },
-        delayed=0,
-        waiting=1,
-        filtered=6,
-        scenes=(plenty,),
-    ),
-    Profile(  # operators, and programs that are broken
-        {
-            h.Ask: 12,
-            h.Configure: 4,
-            h.Intrude: 4,
-            h.Send: 5,
-            h.Pull: 4,
-            h.Heartbeat: 2,
-            h.CommitOffset: 1,
-            h.AdvanceClock: 5,
-            h.RestartBroker: 1,
-        },
-        pauses_ms=(1, 20, 100, 1_000, 10_000),
-    ),
-    Profile(  # slow disks
-        {
-            h.Send: 10,
-            h.SendBatch: 2,
-            h.Pull: 6,
-            h.AdvanceClock: 6,
-            h.SlowDisk: 2,
-            h.PowerLoss: 1,
-            h.ProcessCrash: 1,
-            h.RestartBroker: 1,
-        },
-        scenes=(slow_flush,),
-    ),
-    Profile(  # damage
-        {h.Send: 5, h.SendHalf: 4, h.Pull: 5, h.AdvanceClock: 6, h.Heartbeat: 2, h.FlipBit: 2},
-        delayed=5,
-        waiting=1,
-        scenes=(damaged,),
-    ),
-)
-"""Three in thirteen histories are mixed, the others have one of these profiles."""
-
-
-def profile_of(pick: Pick) -> Profile:
-    return PROFILES[max(0, pick(0, len(PROFILES) + 1) - 2)]
 
 
 def looked_after(pick: Pick, each: h.Step) -> list[h.Step]:
@@ -494,8 +160,8 @@ def revived(steps: Sequence[T]) -> tuple[T | h.RestartBroker, ...]:
     due: list[tuple[int, int]] = []  # when, and which broker
     for number, each in enumerate(steps):
         found.append(each)
-        if isinstance(each, h.ProcessCrash | h.PowerLoss) and each.effects % 5:
-            due.append((number + each.effects % 5, each.broker))
+        if isinstance(each, h.ProcessCrash | h.PowerLoss) and (each.at or each.effects % 5):
+            due.append((number + (AFTER_A_STEP if each.at else each.effects % 5), each.broker))
         if isinstance(each, h.StopBroker):
             due.append((number + 4, each.broker))
         found += [h.RestartBroker(broker) for at, broker in due if at == number]
@@ -503,8 +169,9 @@ def revived(steps: Sequence[T]) -> tuple[T | h.RestartBroker, ...]:
 
 
 def setting(pick: Pick, profile: Profile) -> h.Setting:
+    seed = pick(0, 1 << 30)
     return h.Setting(
-        seed=pick(0, 1 << 30),
+        seed=seed,
         brokers=pick(1, 2),
         clients=pick(1, 3),
         queues=pick(1, 2),
@@ -514,6 +181,8 @@ def setting(pick: Pick, profile: Profile) -> h.Setting:
         log_file_bytes=(64, 16)[pick(0, 1)] * 1024,
         silent_nameserver=pick(0, 5) == 5,
         write_buffer_bytes=(0, 0, 0, 300)[pick(0, 3)],
+        maintain_ms=MAINTAIN_MS[seed % len(MAINTAIN_MS)],
+        ipv6=seed % IPV6_ONE_IN == 0,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 from conformance.plain_data import from_json, to_json
 
 Decision = Literal["commit", "rollback", "unknown", "none"]
-Stored = Literal["delayed", "half"]
+Stored = Literal["delayed", "half", "plain"]
 Wanted = Literal["all", "tag a", "tags a || b", "sql n", "sql tag", "registered", "registered sql"]
 
 
@@ -38,6 +38,10 @@ class Setting:
     """There is a second nameserver, of which nothing is ever heard."""
     write_buffer_bytes: int = 0
     """Above so many unsent bytes a broker reads no more from a client; 0: as usual."""
+    maintain_ms: int = 100
+    """How often a broker looks whether something is due by the clock. What costs time in quiet histories is this."""
+    ipv6: bool = False
+    """Every host has an address of 16 bytes, and so have records and ids of messages."""
 
 
 # --- operations of clients ---------------------------------------------------------------------------------------
@@ -162,6 +166,8 @@ class Heartbeat:
 
     client: int = 0
     broker: int = 0
+    alone: bool = False
+    """It speaks of the group that it consumes for, and of nothing else that it is part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +254,9 @@ class ProcessCrash:
 
     broker: int = 0
     effects: int = 0
+    at: str = ""
+    """Not empty: it dies right behind a step of this name, after as many more of them; one that is down does so in its
+    next life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +265,8 @@ class PowerLoss:
 
     broker: int = 0
     effects: int = 0
+    at: str = ""
+    """As of `ProcessCrash`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +388,7 @@ class SlowDisk:
 @dataclass(frozen=True, slots=True)
 class FlipBit:
     """A bit of the newest message flips that a broker keeps for later: one that is delayed, or half of a transaction.
+    Or of the newest plain one: consumers get it as it is, and tell by its checksum.
 
     A store does not start on a log that is damaged in its middle, so in a history in which one starts nothing flips.
     """

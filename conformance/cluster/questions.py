@@ -9,16 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from conformance.cluster.client import (
-    PRODUCER_GROUP,
-    REGISTERED_GROUP,
-    SQL_GROUP,
-    TIMEOUT_S,
-    TOPIC,
-    BrokerAddress,
-    ScriptedClient,
-    simple,
-)
+from conformance.cluster.client import PRODUCER_GROUP, REGISTERED_GROUP, SQL_GROUP, TIMEOUT_S, ScriptedClient, simple
+from conformance.cluster.known import TOPIC, BrokerAddress
 from refmq.model.ids import MessageQueue
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.connections import ConsumerIdList
@@ -44,7 +36,6 @@ from refmq.protocol.headers.offsets import (
     GetMinOffsetRequest,
     GetMinOffsetResponse,
 )
-from refmq.protocol.record import decode_records
 from refmq.trace.record import Outcome
 
 TAG_A: Final = SubscriptionData(topic=TOPIC, sub_string="a", tags_set=("a",), code_set=(ord("a"),), sub_version=1)
@@ -55,13 +46,14 @@ SQL_N: Final = SubscriptionData(topic=TOPIC, sub_string="n > 1", expression_type
 FOREVER_MS: Final = 2**62
 
 
-async def heartbeat(client: ScriptedClient, broker: BrokerAddress) -> None:
+async def heartbeat(client: ScriptedClient, broker: BrokerAddress, *, alone: bool = False) -> None:
     """The client is a producer, a member of its group, and one of the group whose filter is registered."""
-    wanted = {client.group: SubscriptionData(topic=TOPIC, sub_string="*"), REGISTERED_GROUP: TAG_A}
-    wanted[SQL_GROUP] = SQL_N
+    wanted = {client.group: SubscriptionData(topic=TOPIC, sub_string="*")}
+    if not alone:
+        wanted |= {REGISTERED_GROUP: TAG_A, SQL_GROUP: SQL_N}
     body = HeartbeatData(
         client_id=client.name,
-        producer_data_set=(ProducerData(group_name=PRODUCER_GROUP),),
+        producer_data_set=() if alone else (ProducerData(group_name=PRODUCER_GROUP),),
         consumer_data_set=tuple(_consumer(group, subscription) for group, subscription in wanted.items()),
     )
     command = request(RequestCode.HEART_BEAT, body=encode_body(body))
@@ -133,15 +125,18 @@ async def query_route(client: ScriptedClient, nameserver: str, topic: str, broke
     command = request(RequestCode.GET_ROUTEINFO_BY_TOPIC, encode_header(GetRouteInfoRequest(topic=topic)))
     answer = await client.ask(BrokerAddress("", nameserver), command, TIMEOUT_S)
     known: dict[tuple[str, str], int] = {}
+    homeless: dict[str, int] = {}  # queues of brokers that have no address: nobody can ask them
     if not isinstance(answer, Outcome) and answer.code == ResponseCode.SUCCESS:
         route = decode_body(TopicRouteData, answer.body)
         queues = {data.broker_name: min(data.read_queue_nums, data.write_queue_nums) for data in route.queue_datas}
         for data in route.broker_datas:
             for address in data.broker_addrs.values():
                 known[data.broker_name, address] = queues.get(data.broker_name, 0)
+        housed = {name for name, _ in known}
+        homeless = {name: count for name, count in queues.items() if name not in housed}
     for broker in brokers:
         outcome = answer if isinstance(answer, Outcome) else Outcome.OK
-        found = known.get((broker.name, broker.address), 0)
+        found = known.get((broker.name, broker.address), homeless.get(broker.name, 0))
         client.record(operation, outcome, "QueryRoute", MessageQueue(topic, broker.name, -1), found)
 
 
@@ -157,7 +152,7 @@ async def query_key(client: ScriptedClient, broker: BrokerAddress) -> None:
     if isinstance(answer, Outcome):
         client.record(operation, answer, "QueryKey", queue, -1, c=message)
         return
-    found = list(decode_records(answer.body)) if answer.code == ResponseCode.SUCCESS else []
+    found = client.arrived(answer.body) if answer.code == ResponseCode.SUCCESS else []
     same = [record for record in found if client.fingerprint(record) == message]
     client.record(operation, Outcome.OK, "QueryKey", queue, len(same), len(found) - len(same), message)
 

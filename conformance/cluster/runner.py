@@ -5,21 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from conformance.cluster import administration, questions, stranger
 from conformance.cluster import history as h
-from conformance.cluster.client import DELAYS_S, TOPIC, BrokerAddress, Common, ScriptedClient
+from conformance.cluster.client import DELAYS_S, ScriptedClient
 from conformance.cluster.faults import damage_newest, disturb, strike
+from conformance.cluster.known import TOPIC, BrokerAddress, Common
 from conformance.cluster.tables import seen_tables
 from conformance.cluster.wire import Wire
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from refmq.model.broker_config import BrokerConfig
+from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.limits import Limits
+from refmq.protocol.host_address import host_of
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from refmq.sim.cluster import Cluster, OpenEngine
 from refmq.sim.loop import Stuck
@@ -47,7 +50,7 @@ FLUSH_TIMEOUT_MS: Final = 1_000
 """Less than what clients wait for an answer."""
 READS_LOG: Final = (h.ProcessCrash, h.PowerLoss, h.FailFlush, h.FullDisk, h.RestartBroker, h.StopBroker)
 """Steps after which a broker reads its log again, and finds damage."""
-KEPT_IN: Final[dict[h.Stored, str]] = {"delayed": SCHEDULE_TOPIC, "half": TRANS_HALF_TOPIC}
+KEPT_IN: Final[dict[h.Stored, str]] = {"delayed": SCHEDULE_TOPIC, "half": TRANS_HALF_TOPIC, "plain": TOPIC}
 GROUPS: Final = ("g", "h")
 TRANSACTIONS_SETTLE_S: Final = 30.0
 """Enough rounds of checks for every half message to be decided or set aside."""
@@ -88,7 +91,8 @@ class Story:
     common: Common = field(default_factory=Common)
     operations: list[asyncio.Task[None]] = field(default_factory=list)
     wire: Wire = field(default_factory=Wire)
-    tables: list[SeenTable] = field(default_factory=list)
+    unsaved: list[Finding] = field(default_factory=list)
+    """Tables that were not in their files."""
 
     def __post_init__(self) -> None:
         setting = self.history.setting
@@ -101,6 +105,7 @@ class Story:
             store_config=store_config(setting),
             engine=self.engine,
         )
+        self.common.stores = frozenset(host_of(self.cluster.broker_address(broker)) for broker in self.cluster.brokers)
         self.clients = [self.world.node(f"client-{number}", self._run_client) for number in range(setting.clients)]
         self.auditor = self.world.node("auditor", self._run_client)
         self.stranger = self.world.node("stranger", self._wait)
@@ -219,7 +224,7 @@ class Story:
         name = type(step).__name__
         match step:
             case h.ProcessCrash() | h.PowerLoss():
-                if step.effects:  # when it happens the world says so
+                if step.effects or step.at:  # when it happens the world says so
                     self.world.record_fault(self._broker(step.broker).name, "CrashPlanned")
             case h.JumpClock() | h.RestartBroker() | h.StopBroker() | h.FailFlush() | h.FullDisk() | h.SlowDisk():
                 self.world.record_fault(self._broker(step.broker).name, name)
@@ -290,9 +295,11 @@ class Story:
         if any(isinstance(each, READS_LOG) for each in self.history.steps):
             return
         broker = self._broker(step.broker)
-        message = damage_newest(broker.simulated_disk, KEPT_IN[step.what]) if broker.is_up else None
-        if message is not None:
-            self.world.record_fault(broker.name, "FlipBit", message)
+        damaged = damage_newest(broker.simulated_disk, KEPT_IN[step.what]) if broker.is_up else None
+        if damaged is not None:
+            key, body = damaged
+            self.common.whole_bodies[key] = body
+            self.world.record_fault(broker.name, "FlipBit", message_fingerprint(key.encode(), body))
 
     async def _question(
         self,
@@ -306,7 +313,7 @@ class Story:
         address = self._address(broker)
         match step:
             case h.Heartbeat():
-                await questions.heartbeat(client, address)
+                await questions.heartbeat(client, address, alone=step.alone)
             case h.Leave():
                 await questions.leave(client, address)
             case h.ViewRefresh():
@@ -329,8 +336,8 @@ class Story:
         self.world.network.end_faults()
         self.world.slow_flushes_s.clear()
         for broker in self.cluster.brokers:
+            broker.cancel_crash()
             if broker.is_up:
-                broker.process.crash_at_effect = None
                 broker.simulated_disk.cancel_faults()
         for node in self.clients:
             node.resume()
@@ -368,7 +375,9 @@ class Story:
         await asyncio.sleep(SETTLE_S)
 
     async def _audit(self) -> None:
-        """Somebody who has seen nothing yet reads every queue from its beginning to its end."""
+        """Somebody who has seen nothing yet reads every queue from its beginning to its end. Brokers make a group for
+        them, and save all groups, so their tables are looked at before and after."""
+        await self._look_at_tables()
         self.world.note("history", "audit")
         client = self.scripted["auditor"]
         for broker in self.cluster.brokers:
@@ -380,15 +389,24 @@ class Story:
                         await self._read(client, broker, MessageQueue(prefix + group, broker.name, 0))
         await self._ask_for_offsets()
         await self.auditor.call(lambda: self._ask_for_route(client))
-        await asyncio.sleep(SAVED_S)
-        self._look_at_tables()
+        await self._look_at_tables()
 
-    def _look_at_tables(self) -> None:
-        """What brokers know, and what is in their files. One whose disk has failed may have had no chance to save."""
+    async def _look_at_tables(self) -> None:
+        """What brokers know has to be in their files. A check round may have made its topic just now: twice is
+        enough."""
+        for _ in range(2):
+            await asyncio.sleep(SAVED_S)
+            unsaved = [*tables_saved(self._tables())]
+            if not unsaved:
+                return
+        self.unsaved += unsaved
+
+    def _tables(self) -> Iterator[SeenTable]:
+        """One whose disk has failed may have had no chance to save."""
         for node in self.cluster.brokers:
             serving = self.cluster.serving.get(node.name)
             if serving is not None and node.name not in self.cluster.failing_disks:
-                self.tables += seen_tables(serving, node.simulated_disk)
+                yield from seen_tables(serving, node.simulated_disk)
 
     async def _ask_for_offsets(self) -> None:
         """A member of the group hears what is committed."""
@@ -431,12 +449,13 @@ def store_config(setting: h.Setting) -> StoreConfig:
         message_bytes_max=16 * 1024,
         delay_levels=" ".join(f"{seconds}s" for seconds in DELAYS_S),
         flush_mode=FlushMode.SYNC if setting.sync_flush else FlushMode.ASYNC,
+        maintain_period_ms=setting.maintain_ms,
     )
 
 
 def run_history(history: h.History, engine: str = "reference", *, strict: bool = False) -> Run:
     """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
-    world = World(history.setting.seed, strict=strict)
+    world = World(history.setting.seed, strict=strict, ipv6=history.setting.ipv6)
     story = Story(world, history, cluster_engine(engine))
     violations: list[Finding] = []
     try:
@@ -445,6 +464,6 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
         violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
-    others = [*one_answer_per_request(story.wire.frames), *tables_saved(story.tables)]
+    others = [*one_answer_per_request(story.wire.frames), *story.wire.faults, *story.unsaved]
     found = [*judge(lines, promises), *others]
     return Run(violations + found, history, lines, world, story.common.requests)

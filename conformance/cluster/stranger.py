@@ -10,6 +10,7 @@ import contextlib
 import random
 from typing import Final
 
+from refmq.net.address import parse_address
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request, response
 from refmq.protocol.frame import encode
@@ -80,11 +81,11 @@ WAYS: Final = (
 
 async def intrude(address: str, way: int, seed: int) -> None:
     """Connects, writes, stays for a moment without reading, and goes."""
-    host, _, port = address.rpartition(":")
+    host, port = parse_address(address)
     source = random.Random(seed)
     with contextlib.suppress(OSError, asyncio.TimeoutError):
         async with asyncio.timeout(LINGER_S * 10):
-            _, writer = await asyncio.open_connection(host, int(port))
+            _, writer = await asyncio.open_connection(host, port)
             writer.write(WAYS[way % len(WAYS)](source))
             await asyncio.sleep(LINGER_S)
             writer.close()

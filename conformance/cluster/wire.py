@@ -6,6 +6,7 @@ import re
 import struct
 from typing import Final
 
+from refmq.verify.oracles.base import Finding
 from refmq.verify.oracles.wire import SeenFrame
 
 PREFIX: Final = struct.Struct(">iI")
@@ -14,6 +15,7 @@ BINARY: Final = struct.Struct(">hBhii")
 HEADER_BYTES_MASK: Final = 0x00FF_FFFF
 IS_ANSWER: Final = 1
 IS_ONEWAY: Final = 2
+CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 _NUMBER: Final = {name: re.compile(rb'"%s"\s*:\s*(-?\d+)' % name.encode()) for name in ("opaque", "flag")}
 
 
@@ -22,6 +24,8 @@ class Wire:
 
     def __init__(self) -> None:
         self.frames: list[SeenFrame] = []
+        self.faults: list[Finding] = []
+        """Headers that a strict reader of JSON would refuse."""
         self._left: dict[int, bytes] = {}
 
     def hear(self, sender: int, target: int, data: bytes) -> None:
@@ -41,6 +45,9 @@ class Wire:
 
     def _frame(self, connection: int, sender: int, header: bytes, *, is_json: bool) -> None:
         if is_json:
+            if (raw := CONTROL.search(header)) is not None:
+                sentence = f"the JSON of a header holds a bare character {raw[0][0]:#04x}"
+                self.faults.append(Finding("WellFormed", sentence))
             found = {name: number.search(header) for name, number in _NUMBER.items()}
             opaque, flag = (int(match[1]) if match is not None else 0 for match in found.values())
         else:

@@ -13,13 +13,14 @@ from typing import Any, Final, get_args
 
 from hypothesis import strategies as st
 
-from conformance.cluster.generate import Pick, revived
+from conformance.cluster.generate import MAINTAIN_MS, crash, revived
+from conformance.cluster.scenes import Pick
+from conformance.coverage import CLIENT_STEPS
 from conformance.group import history as h
 
 CALM_ONE_IN: Final = 6
 """Every so many histories nothing disturbs the group, and then it has to be prompt, and consume everything once."""
 SCENE_ONE_IN: Final = 6
-EFFECTS_MAX: Final = 30
 ASKED: Final[tuple[h.Asked, ...]] = get_args(h.Asked)
 LONG_MS: Final = 40_000
 """Longer than the trust in a lock (30 s)."""
@@ -52,12 +53,15 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
             choice = h.Produce(broker, queue, count, fails, takes_ms, pick(0, 3) == 3, body_bytes)
         case "AdvanceClock":
             choice = h.AdvanceClock(profile.pauses_ms[pick(0, len(profile.pauses_ms) - 1)])
-        case "Join" | "Leave" | "ConsumerDeath":
+        case "Join" | "Leave":
             choice = kind(member)
+        case "ConsumerDeath":
+            at = CLIENT_STEPS[pick(0, len(CLIENT_STEPS) - 1)] if pick(0, 1) else ""
+            choice = h.ConsumerDeath(member, pick(0, 2) == 2, at)
         case "Refuse":
             choice = h.Refuse(member, ASKED[pick(0, len(ASKED) - 1)], pick(1, 4))
         case "ProcessCrash" | "PowerLoss":
-            choice = kind(broker, pick(0, EFFECTS_MAX) if pick(0, 2) else 0)
+            choice = crash(pick, kind, broker)
         case "RestartBroker" | "StopBroker":
             choice = kind(broker)
         case "RestartNameserver" | "Heal":
@@ -251,8 +255,9 @@ def some_steps(pick: Pick, profile: Profile, *, calm: bool) -> list[h.Step]:
 
 
 def setting(pick: Pick) -> h.Setting:
+    seed = pick(0, 1 << 30)
     return h.Setting(
-        seed=pick(0, 1 << 30),
+        seed=seed,
         brokers=pick(1, 2),
         members=pick(1, 3),
         queues=pick(1, 3),
@@ -263,6 +268,7 @@ def setting(pick: Pick) -> h.Setting:
         retries_max=pick(1, 2),
         prefetch=(8, 2, 64)[pick(0, 2)],
         pull_batch=(4, 1, 32)[pick(0, 2)],
+        maintain_ms=MAINTAIN_MS[seed % len(MAINTAIN_MS)],
     )
 
 

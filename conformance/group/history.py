@@ -81,6 +81,8 @@ class Setting:
     retries_max: int = 2
     prefetch: int = 8
     pull_batch: int = 4
+    maintain_ms: int = 100
+    """How often a broker looks whether something is due by the clock."""
 
 
 # --- applications ------------------------------------------------------------------------------------------------
@@ -121,6 +123,10 @@ class ConsumerDeath:
     """The process of a consumer dies, with what it has in hand."""
 
     member: int = 0
+    power: bool = False
+    """Its machine loses its power: brokers hear nothing of it."""
+    at: str = ""
+    """Not empty: it dies right behind its next step of this name."""
 
 
 # --- the world ---------------------------------------------------------------------------------------------------

@@ -87,6 +87,7 @@ class Story:
                 index_slots=16,
                 index_entries=64,
                 flush_mode=FlushMode.SYNC,
+                maintain_period_ms=setting.maintain_ms,
                 # Of a queue whose first message is in memory a broker says that the group is at 0 when it is nowhere,
                 # which would hide all that can go wrong at the end of a queue.
                 memory_bytes=1_000,
@@ -156,7 +157,7 @@ class Story:
             case h.Leave():
                 self.operations.append(asyncio.ensure_future(self._member(step.member).stop()))
             case h.ConsumerDeath():
-                self._member(step.member).crash()
+                self._kill(self._member(step.member), step)
             case h.Refuse():
                 self._refuse(step)
             case h.AdvanceClock():
@@ -176,10 +177,18 @@ class Story:
                 disturb(self.world.network, step, self._client(step.client).name, broker)
             case h.ProcessCrash() | h.PowerLoss() | h.RestartBroker() | h.StopBroker():
                 broker_node = self._broker(step.broker)
-                if not (isinstance(step, h.ProcessCrash | h.PowerLoss) and not step.effects):  # else the world says so
-                    planned = isinstance(step, h.ProcessCrash | h.PowerLoss)
-                    self.world.record_fault(broker_node.name, "CrashPlanned" if planned else type(step).__name__)
+                if not isinstance(step, h.ProcessCrash | h.PowerLoss):
+                    self.world.record_fault(broker_node.name, type(step).__name__)
+                elif step.effects or step.at:  # of one that comes at once the world says so
+                    self.world.record_fault(broker_node.name, "CrashPlanned")
                 await strike(self.cluster, step, broker_node)
+
+    def _kill(self, node: Node, step: h.ConsumerDeath) -> None:
+        if not step.at:
+            node.crash(power=step.power)
+        elif node.is_up:
+            self.world.record_fault(node.name, "CrashPlanned")
+            node.crash_at_step(step.at, power=step.power)
 
     def _begin_producing(self, step: h.Produce) -> None:
         work = self.sending.produce(step, self._broker(step.broker).name)
@@ -217,9 +226,9 @@ class Story:
         self.world.note("history", "settle")
         self.world.network.end_faults()
         for broker in self.cluster.brokers:
-            if broker.is_up:
-                broker.process.crash_at_effect = None
+            broker.cancel_crash()
         for node in self.members:
+            node.cancel_crash()
             if node.is_up and node.process.paused:
                 self.world.record_fault(node.name, "ConsumerResume")
                 node.resume()
@@ -247,7 +256,7 @@ class Story:
 
     def _end_half_open(self) -> None:
         """Breaks connections that one side only believes in: it was cut off, or the other side lost its power."""
-        if any(isinstance(step, h.HalfOpen | h.PowerLoss | h.Cut) for step in self.history.steps):
+        if any(_half_opens(step) for step in self.history.steps):
             for broker in self.cluster.brokers:
                 self.world.record_fault(broker.name, "Disconnect")
                 for client in (*self.members, self.producer):
@@ -286,6 +295,10 @@ class Story:
         for node in self.members:
             await node.stop()
             await asyncio.sleep(0.5)
+
+
+def _half_opens(step: h.Step) -> bool:
+    return isinstance(step, h.HalfOpen | h.PowerLoss | h.Cut) or (isinstance(step, h.ConsumerDeath) and step.power)
 
 
 @contextlib.contextmanager

@@ -189,7 +189,11 @@ def native_command(names: tuple[str, ...], seconds: float) -> None:
 @click.option("--seconds", default=10.0, show_default=True, help="How long the histories may look for each.")
 @click.option("--seed", default=0, show_default=True, help="Chooses the sample and the first history.")
 @click.option("--jobs", default=2, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Write one JSON line per mutant here as well.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write one JSON line per mutant here as well; what stands there already is not tried again.",
+)
 @with_kind
 def score_command(
     modules: tuple[str, ...], sample: int, seconds: float, seed: int, jobs: int, out: Path | None, kind: str
@@ -203,13 +207,15 @@ def score_command(
     click.echo(f"seed {seed}: {len(chosen)} of {len(every)} mutants, {seconds:g} s and {len(histories)} histories each")
     caught = 0
     by_module: dict[str, list[bool]] = {}
-    lines = []
-    for tried, (mutant, outcome) in enumerate(_outcomes(chosen, seconds, seed, jobs, histories, kind), start=1):
+    known = _tried_before(out)
+    for tried, (mutant, outcome) in enumerate(_outcomes(chosen, seconds, seed, jobs, histories, kind, known), start=1):
         caught += bool(outcome["caught"])
         by_module.setdefault(mutant.module, []).append(bool(outcome["caught"]))
-        lines.append(json.dumps({"mutant": mutant.name, "line": mutant.line, "rule": mutant.rule, **outcome}))
-        if out is not None:
-            out.write_text("\n".join(lines) + "\n")
+        if out is not None and _key(mutant) not in known:
+            with out.open("a") as file:
+                file.write(
+                    json.dumps({"mutant": _key(mutant), "line": mutant.line, "rule": mutant.rule, **outcome}) + "\n"
+                )
         if not outcome["caught"]:
             click.echo(f"survives  {mutant.name:24} {mutant.rule:9} line {mutant.line:4}  {mutant.text}")
         elif sys.stderr.isatty():
@@ -221,10 +227,29 @@ def score_command(
     click.echo(f"{caught} of {len(chosen)} mutants caught; {made}.")
 
 
+def _key(mutant: Mechanical) -> str:
+    return f"{mutant.module}:{mutant.number}"
+
+
+def _tried_before(out: Path | None) -> dict[str, dict[str, Any]]:
+    """Mutant -> its outcome, of a score that was cut off."""
+    if out is None or not out.exists():
+        return {}
+    return {outcome["mutant"]: outcome for outcome in map(json.loads, out.read_text().splitlines())}
+
+
 def _outcomes(
-    mutants: list[Mechanical], seconds: float, seed: int, jobs: int, histories: list[Path], kind: str
+    mutants: list[Mechanical],
+    seconds: float,
+    seed: int,
+    jobs: int,
+    histories: list[Path],
+    kind: str,
+    known: dict[str, dict[str, Any]],
 ) -> Iterator[tuple[Mechanical, dict[str, Any]]]:
     def attempt(mutant: Mechanical) -> tuple[Mechanical, dict[str, Any]]:
+        if _key(mutant) in known:
+            return mutant, known[_key(mutant)]
         return mutant, run_trial({"module": mutant.module, "number": mutant.number}, seconds, seed, histories, kind)
 
     with ThreadPoolExecutor(jobs) as pool:

@@ -182,8 +182,15 @@ SEEDED_CLUSTER: Final = (
         "",
         "A commit is remembered only when it is durable: a second one meanwhile delivers again.",
         "refmq.broker.transactions",
-        "self._remember(half)\n        result",
-        "result",
+        "    if decision is Decision.COMMIT and half.unique_key in self._committing:\n"
+        "        return PutStatus.SERVICE_NOT_AVAILABLE\n"
+        "    offset = half.record.queue_offset\n"
+        "    status = PutStatus.PUT_OK\n"
+        "    if decision is Decision.COMMIT and (not self.is_finished(half)):\n"
+        "        self._remember(half)\n",
+        "    offset = half.record.queue_offset\n"
+        "    status = PutStatus.PUT_OK\n"
+        "    if decision is Decision.COMMIT and (not self.is_finished(half)):\n",
         "Transactions.end_transaction",
     ),
     Seeded(

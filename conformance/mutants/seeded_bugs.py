@@ -187,7 +187,7 @@ SEEDED_BUGS: Final = (
         "B86",
         "The index keeps seconds and the query takes them for milliseconds.",
         "refmq.store.index_file",
-        "1000 * entry.seconds",
+        "1000 * seconds",
         "entry.seconds",
         "IndexFile.find",
     ),

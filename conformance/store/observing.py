@@ -27,11 +27,14 @@ def safe_to(life: Runner, store: MessageStore) -> int:
 
 def look_for_expired_files(life: Runner, store: MessageStore, is_disturbed: bool) -> None:
     if not life.disk.happened and not is_disturbed:
-        durable = raw.worst_case(life.disk)
-        queue_files = raw.expired_queue_files(durable, store.log_min, store.flushed_to)
-        for path in (*queue_files, *raw.expired_index_files(life.disk.contents(), store.log_min)):
-            if life.disk.exists(path):  # that of a deleted topic may come back, which is another thing
-                life.see(seen.Failed("clean", f"{path} speaks of expired records only and is still there"))
+        durable, present = raw.worst_case(life.disk), life.disk.contents()
+        queue_files = [
+            path
+            for path in raw.expired_queue_files(durable, store.log_min, store.flushed_to)
+            if present.get(path) == durable[path]  # that of a deleted topic may come back, which is another thing
+        ]
+        for path in (*queue_files, *raw.expired_index_files(present, store.log_min)):
+            life.see(seen.Failed("clean", f"{path} speaks of expired records only and is still there"))
 
 
 def log_begins(life: Runner, last: int) -> tuple[int, ...]:
@@ -51,8 +54,13 @@ def look_at_rest(life: Runner) -> None:
 
 
 def readout(life: Runner, store: MessageStore, *, is_full: bool) -> seen.Readout:
+    """Everything that a store answers. If nothing has happened to it since the last time, that is believed again."""
     hides = life.setting.transient_pool and not is_full
-    return read_everything(store, life.setting, is_full=is_full, hides_unwritten=hides)
+    places = (store.log_min, store.log_max, store.flushed_to, store.dispatched_to, store.queues())
+    moment = (store, life.disk.operations, places, is_full)
+    if life.last_read is None or life.last_read[0] != moment:
+        life.last_read = (moment, read_everything(store, life.setting, is_full=is_full, hides_unwritten=hides))
+    return life.last_read[1]
 
 
 def note_progress(life: Runner) -> None:

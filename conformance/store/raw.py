@@ -12,7 +12,6 @@ from typing import Final
 from conformance.oracles.store_events import Checkpoint
 from conformance.store.history import Setting
 from conformance.store.record import BLANK_BYTES, Record, decode, java_hash
-from refmq.sim.choice import harshest
 from refmq.sim.disk import SimulatedDisk
 
 OF_THE_STORE: Final = ("commitlog", "consumequeue", "consumequeue_ext", "index", "checkpoint", "abort")
@@ -30,7 +29,7 @@ OFFSETS_MAGIC: Final = b"refmqCP1"
 
 def worst_case(disk: SimulatedDisk) -> dict[str, bytes]:
     """Every file as the worst power loss would leave it."""
-    return disk.copy().after_power_loss(harshest).contents()
+    return disk.worst_contents()
 
 
 def differences(worst: Mapping[str, bytes], present: Mapping[str, bytes]) -> list[str]:

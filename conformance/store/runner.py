@@ -101,6 +101,8 @@ class Runner:
         self.has_failed = False
         """Whether the store could not make something durable: it promises nothing any more."""
         self.appended_to = 0
+        self.last_read: tuple[object, seen.Readout] | None = None
+        """When everything was read last, and what was found."""
         self.host = messages.HOST_IPV6 if self.setting.store_ipv6 else messages.HOST
         self._start(h.StartStore())
 

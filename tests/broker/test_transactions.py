@@ -11,9 +11,10 @@ from refmq.broker.check_rounds import CheckRounds, Progress
 from refmq.broker.transactions import Decision, Transactions
 from refmq.model.ids import PhysicalOffset
 from refmq.protocol.codes import ResponseCode
+from refmq.protocol.command import RemotingCommand
 from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 from refmq.protocol.record import decode_properties, parse_message_id
-from refmq.store.values import PutStatus
+from refmq.store.values import MessageToStore, PutResult, PutStatus
 from tests.broker.halves import beat, checks, end, finals, send_half
 from tests.broker.harness import Harness
 
@@ -88,6 +89,29 @@ def test_a_commit_that_comes_twice_delivers_once_and_after_a_restart_too() -> No
     assert finals(world) == [b"k1"]
     world.broker.transactions = Transactions(world.engine, world, world.broker.store_host)  # memory is gone
     end(world, place)
+    assert finals(world) == [b"k1"]
+
+
+def test_a_second_commit_is_not_over_before_the_first_one_is_safe(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = Harness()
+    place = send_half(world)
+    put = world.engine.put
+    answers: list[RemotingCommand | None] = []
+
+    async def put_slowly(message: MessageToStore, *, wait_durable: bool = True) -> PutResult:
+        result = await put(message, wait_durable=wait_durable)
+        if wait_durable and not answers:  # the disk takes its time, and the second commit comes
+            answers.append(None)
+            answers.append(end(world, place))
+        return result
+
+    monkeypatch.setattr(world.engine, "put", put_slowly)
+    end(world, place)
+    assert answers[1] is not None
+    assert answers[1].code == ResponseCode.SYSTEM_ERROR
+    assert finals(world) == [b"k1"]
+    again = end(world, place)
+    assert again is None or again.code == ResponseCode.SUCCESS
     assert finals(world) == [b"k1"]
 
 

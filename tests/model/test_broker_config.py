@@ -78,3 +78,9 @@ def test_a_permission_reads_as_upstream_writes_it(perm: int, text: str) -> None:
 def test_names_that_are_derived_follow_what_they_are_derived_from() -> None:
     config = BrokerConfig(broker_cluster_name="c", broker_ip1="10.0.0.1", listen_port=7)
     assert (config.reply_topic, config.address) == ("c_REPLY_TOPIC", "10.0.0.1:7")
+
+
+def test_an_address_of_16_bytes_stands_in_brackets_before_its_port() -> None:
+    for host in ("fd00::4", "[fd00::4]"):
+        assert BrokerConfig(broker_ip1=host, listen_port=7).address == "[fd00::4]:7"
+    assert BrokerConfig(broker_ip1="10.0.0.4", listen_port=7).address == "10.0.0.4:7"

@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 
 from refmq.errors import DiskError, DiskFull, FlushFailed
+from refmq.model.ids import TimestampMs
 from refmq.net.broker_node import BrokerNode
 from refmq.net.engine import reference_engine
 from refmq.protocol.codes import ResponseCode
-from refmq.sim.disk import Fault
+from refmq.sim.disk import Fault, SimulatedDisk
 from tests.net.broker_requests import TIMEOUT_S, send_request
 from tests.net.broker_support import FREE_PORT, SMALL_STORE, memory_disk, serving_broker
 from tests.net.support import asking, run
@@ -55,5 +56,24 @@ def test_a_stop_writes_every_table_that_can_be_written() -> None:
             await node.stop(1)
         assert not disk.exists("config/consumerOffset.json")
         assert disk.exists("config/delayOffset.json")
+
+    run(story())
+
+
+def test_whoever_shares_a_save_that_fails_is_saved_by_the_next_in_line() -> None:
+    async def waits() -> None:
+        await asyncio.sleep(0)
+
+    async def story() -> None:
+        disk = SimulatedDisk(clock=lambda: TimestampMs(0), on_flush=waits)
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
+        saves = [asyncio.ensure_future(node.save("table.json", b"0"))]
+        await asyncio.sleep(0)  # it flushes
+        saves += [asyncio.ensure_future(node.save("table.json", body)) for body in (b"1", b"2")]
+        await asyncio.sleep(0)  # the second takes what the third wants, and finds no room
+        disk.inject(Fault.DISK_FULL)
+        outcomes = await asyncio.gather(*saves, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [type(None), DiskFull, type(None)]
+        assert disk.contents()["config/table.json"] == b"2", "who was told that it is saved can rely on it"
 
     run(story())

@@ -336,6 +336,27 @@ def test_no_power_loss_takes_flushed_bytes_or_invents_others(
         assert content[start : start + PAGE] in {version[start : start + PAGE] for version in versions}
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "d/b"]), st.integers(0, 90), st.binary(max_size=40)), max_size=12),
+    st.sets(st.sampled_from(["a", "d/b", "", "d"])),
+    st.booleans(),
+)
+def test_the_worst_that_a_power_loss_leaves_is_known_before(
+    writes: list[tuple[str, int, bytes]], flushed: set[str], is_removed: bool
+) -> None:
+    disk = small_disk()
+    files = {path: disk.create(path, 130) for path in ("a", "d/b")}
+    for number, (path, position, data) in enumerate(writes):
+        files[path].write(position, data)
+        if number == len(writes) // 2:
+            for each in sorted(flushed):
+                asyncio.run(files[each].flush() if each in files else disk.flush_directory(each))
+    if is_removed:
+        disk.remove("a")
+    known = disk.worst_contents()
+    assert known == disk.copy().after_power_loss(harshest).contents()
+
+
 def test_a_file_that_is_used_after_it_was_closed_is_noticed() -> None:
     disk = small_disk()
     file = disk.create("a", PAGE)

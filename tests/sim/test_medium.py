@@ -20,6 +20,13 @@ def file(size_bytes: int = SIZE, *, is_reserved: bool = True) -> Inode:
     return Inode(False, size_bytes, TimestampMs(1), PAGE, is_reserved)
 
 
+def in_pages(inode: Inode) -> Inode:
+    """The same file as a large one is kept."""
+    found = file()
+    found.whole, found.pages = None, {number: bytearray(page) for number, page in inode.pages.items()}
+    return found
+
+
 def folder() -> Inode:
     return Inode(True, 0, TimestampMs(0), PAGE)
 
@@ -31,8 +38,9 @@ def test_a_file_reads_as_an_array_of_bytes_does(writes: list[tuple[int, bytes]],
         inode.write(position, written)
         model[position : position + len(written)] = written
     length = data.draw(st.integers(0, SIZE - at))
-    assert inode.read(at, length) == model[at : at + length]
-    assert inode.read(0, SIZE) == model
+    for each in (inode, inode.copy(), in_pages(inode)):
+        assert each.read(at, length) == model[at : at + length]
+        assert each.read(0, SIZE) == model
 
 
 @given(WRITES)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from refmq.model.step import Event
 from refmq.sim.world import Node, NodeDown, RunFailed, World
 from tests.sim.echo import PORT, ask, echo, idle
 
@@ -271,6 +272,38 @@ def test_a_seed_replays_in_another_process_with_another_hash_seed() -> None:
     entries, _, trace_bytes, _ = outputs.pop().split()
     assert int(entries) > 500
     assert int(trace_bytes) > 64 * 50
+
+
+@pytest.mark.parametrize("in_next_life", [False, True])
+def test_a_life_ends_right_behind_a_step_that_was_chosen(in_next_life: bool) -> None:
+    world = World(seed=3, fail_on_exit=False)
+    lived: list[int] = []
+
+    async def counts(node: Node) -> None:
+        await asyncio.sleep(1)
+        for number in range(5):
+            node.recorder.record(Event("Count", a=number))
+            node.disk.create(f"after {number} in life {node.life}", 1)
+            lived.append(number)
+
+    node = world.node("n", counts)
+
+    async def story() -> None:
+        if not in_next_life:
+            node.start()
+        node.crash_at_step("Count", 2, power=True)
+        node.cancel_crash()
+        node.crash_at_step("Count", 2)
+        if in_next_life:
+            node.start()
+        await asyncio.sleep(2)
+        node.start()  # nothing is planned for this one
+        await asyncio.sleep(2)
+
+    world.run(story())
+    assert lived == [0, 1, *range(5)]
+    told = [recorded.event.action for _, recorded in world.events]
+    assert told == [*["Count"] * 3, "ProcessCrash", *["Count"] * 5]
 
 
 def test_a_slow_disk_is_slow_for_its_node_only() -> None:

@@ -98,6 +98,8 @@ class Transactions:
         self._environment = environment
         self._store_host = store_host
         self._finished: OrderedDict[str, None] = OrderedDict()
+        self._committing: set[str] = set()
+        """Keys of messages whose final form is stored and not yet as durable as the broker promises."""
         self.pending_ops: dict[QueueOffset, int] = {}
         """Half messages that are decided but have no op message yet: half offset -> fingerprint."""
 
@@ -153,16 +155,18 @@ class Transactions:
         return half
 
     async def end_transaction(self, header: EndTransactionRequest, half: HalfMessage) -> PutStatus:
-        """Applies a decision. Committing a message that is already finished is accepted and changes nothing."""
+        """Applies a decision. Committing a message that is already finished is accepted and changes nothing. While it
+        is being committed a second commit is refused, or that would be over before the first one is safe."""
         # Enabled
         decision = Decision(header.commit_or_rollback)
+        if decision is Decision.COMMIT and half.unique_key in self._committing:
+            return PutStatus.SERVICE_NOT_AVAILABLE
         offset = half.record.queue_offset
         # Next
         status = PutStatus.PUT_OK
         if decision is Decision.COMMIT and not self.is_finished(half):
             self._remember(half)  # before we wait: a second commit may come meanwhile
-            result = await self._engine.put(self._final_message(half), wait_durable=waits_for_flush(half.properties))
-            status = result.status
+            status = await self._store_final(half)
             if not status.is_stored:
                 self._finished.pop(half.unique_key, None)
                 return status
@@ -177,6 +181,15 @@ class Transactions:
         )  # fmt: skip
         await self.write_op(offset)
         return status
+
+    async def _store_final(self, half: HalfMessage) -> PutStatus:
+        if half.unique_key:
+            self._committing.add(half.unique_key)
+        try:
+            result = await self._engine.put(self._final_message(half), wait_durable=waits_for_flush(half.properties))
+        finally:
+            self._committing.discard(half.unique_key)
+        return result.status
 
     def _final_message(self, half: HalfMessage) -> MessageToStore:
         record = half.record

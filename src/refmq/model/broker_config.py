@@ -107,4 +107,10 @@ class BrokerConfig:
     @property
     def address(self) -> str:
         """Where clients reach it; also the store host inside message ids."""
-        return f"{self.broker_ip1}:{self.listen_port}"
+        return f"{self.advertised_host}:{self.listen_port}"
+
+    @property
+    def advertised_host(self) -> str:
+        """An IPv6 address stands in brackets before a port, as upstream writes it."""
+        is_bare = ":" in self.broker_ip1 and not self.broker_ip1.startswith("[")
+        return f"[{self.broker_ip1}]" if is_bare else self.broker_ip1

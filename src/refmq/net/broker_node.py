@@ -140,7 +140,7 @@ class BrokerNode:
 
     async def _store_host(self) -> str:
         """The broker's address as records carry it: that of `brokerIP1`, which may be a host name."""
-        host = self._config.broker_ip1
+        host = self._config.broker_ip1.strip("[]")
         if is_ip(host):
             return host
         try:

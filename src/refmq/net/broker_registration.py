@@ -96,7 +96,7 @@ class Registrar:
             broker_name=config.broker_name,
             broker_addr=config.address,
             cluster_name=config.broker_cluster_name,
-            ha_server_addr=f"{config.broker_ip1}:{config.listen_port + HA_PORT_ABOVE}",
+            ha_server_addr=f"{config.advertised_host}:{config.listen_port + HA_PORT_ABOVE}",
             broker_id=config.broker_id,
             compressed=config.compressed_register,
             body_crc32=checksum & 0x7FFF_FFFF,

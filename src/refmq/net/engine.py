@@ -39,9 +39,6 @@ from refmq.store.config import FlushMode, StoreConfig
 from refmq.store.store import ReferenceStore
 from refmq.trace.record import Recorder
 
-MAINTAIN_PERIOD_S: Final = 0.1
-"""How often the store is asked whether a flush or a checkpoint is due."""
-
 TICK_PERIOD_S: Final = 0.1
 """How often the plane is told the time while somebody waits."""
 
@@ -237,7 +234,7 @@ class LoopEngine(PlaneRunner):
 
     async def _maintain(self) -> None:
         while True:
-            await asyncio.sleep(MAINTAIN_PERIOD_S)
+            await asyncio.sleep(self.store.config.maintain_period_ms / 1000)
             try:
                 await self.store.maintain(self._wall_ms())
             except DiskError as error:

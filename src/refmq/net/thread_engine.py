@@ -45,9 +45,6 @@ from refmq.protocol.command import RemotingCommand
 from refmq.protocol.frame import decode
 from refmq.store.values import Dispatched
 
-MAINTAIN_PERIOD_S: Final = 0.1
-"""How often the store is asked whether a flush or a checkpoint is due."""
-
 TICK_PERIOD_S: Final = 0.1
 """How often the plane is told the time while somebody waits here; C looks at the clock itself."""
 
@@ -384,7 +381,7 @@ class ThreadEngine(PlaneRunner):
 
     async def _maintain(self) -> None:
         while True:
-            await asyncio.sleep(MAINTAIN_PERIOD_S)
+            await asyncio.sleep(self.store.config.maintain_period_ms / 1000)
             try:
                 await self.store.maintain(self._wall_ms())
             except DiskError as error:

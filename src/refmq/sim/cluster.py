@@ -23,6 +23,7 @@ from typing import Final, TypeAlias
 from refmq.errors import DiskError
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
+from refmq.net.address import format_address
 from refmq.net.broker_node import BrokerNode
 from refmq.net.engines import EngineChoice, EngineSurroundings, open_engine
 from refmq.net.limits import Limits
@@ -70,10 +71,10 @@ class Cluster:
 
     @property
     def nameserver_addresses(self) -> list[str]:
-        return [f"{node.address}:{NAMESERVER_PORT}" for node in self.nameservers]
+        return [format_address(node.address, NAMESERVER_PORT) for node in self.nameservers]
 
     def broker_address(self, broker: Node) -> str:
-        return f"{broker.address}:{BROKER_PORT}"
+        return format_address(broker.address, BROKER_PORT)
 
     async def start(self) -> None:
         """Starts everything and waits until every broker serves."""

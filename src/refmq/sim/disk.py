@@ -153,18 +153,8 @@ class SimulatedDisk:
 
         def of(inode: Inode) -> Inode:
             if inode not in copies:
-                copies[inode] = Inode(
-                    inode.is_directory,
-                    inode.size_bytes,
-                    inode.modified_ms,
-                    inode.page_bytes,
-                    inode.is_reserved,
-                    {number: bytearray(page) for number, page in inode.pages.items()},
-                    {number: list(versions) for number, versions in inode.unflushed.items()},
-                    inode.size_is_durable,
-                    inode.durable_modified_ms,
-                    durable_names={name: of(entry) for name, entry in inode.durable_names.items()},
-                )
+                copies[inode] = inode.copy()
+                copies[inode].durable_names = {name: of(entry) for name, entry in inode.durable_names.items()}
             return copies[inode]
 
         def place_of(place: tuple[Inode, str] | None) -> tuple[Inode, str] | None:
@@ -185,6 +175,10 @@ class SimulatedDisk:
             for path, inode in sorted(self._medium.names.items())
             if not inode.is_directory
         }
+
+    def worst_contents(self) -> dict[str, bytes]:
+        """The same as the worst power loss would leave it, which does not happen."""
+        return self._medium.worst_contents()
 
     def put_contents(self, contents: dict[str, bytes]) -> None:
         """Lays down files as if they had always been there: durable, and not counted as operations."""
@@ -261,7 +255,9 @@ class SimulatedDisk:
         self._alive()
         if directory:
             _checked(directory)
-        return tuple(sorted(path.rpartition("/")[2] for path in self._medium.names if _parent(path) == directory))
+        begin = f"{directory}/" if directory else ""
+        below = [path[len(begin) :] for path in self._medium.names if path.startswith(begin)]
+        return tuple(sorted(name for name in below if "/" not in name))
 
     def is_directory(self, path: str) -> bool:
         self._alive()
@@ -435,9 +431,12 @@ class _SimulatedFile:
         assert self in self._disk._open_files, f"{self._path} is used after it was closed"
 
     def read(self, position: int, length: int) -> bytes:
-        self._usable()
-        assert 0 <= position <= position + length <= self._inode.size_bytes, "read outside the file"
-        return self._inode.read(position, length)
+        disk, inode = self._disk, self._inode  # no further calls: half of what a history does are reads
+        if disk._dead is not None:
+            raise disk._dead
+        assert self in disk._open_files, f"{self._path} is used after it was closed"
+        assert 0 <= position <= position + length <= inode.size_bytes, "read outside the file"
+        return inode.read(position, length)
 
     def write(self, position: int, data: bytes) -> None:
         disk = self._disk

@@ -27,6 +27,7 @@ import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, Final, NoReturn, Protocol, TypeVar, TypeVarTuple, Unpack
 
 from refmq.model.ids import TimestampMs
@@ -208,7 +209,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     def process_id(self) -> int:
         """The number of the process that asks: the same in every run, another one in every life."""
         process = CURRENT.get(self.outside)
-        return int(process.address.rpartition(".")[2]) * LIVES_MAX + process.life % LIVES_MAX
+        return ip_address(process.address).packed[-1] * LIVES_MAX + process.life % LIVES_MAX
 
     # --- scheduling -------------------------------------------------------------------------------------------
 
@@ -500,7 +501,8 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
     async def getaddrinfo(self, host: Any, port: Any, **_: Any) -> Any:
         assert self.transports is not None
         address = self.transports.resolve(CURRENT.get(self.outside), host)
-        return [(2, 1, 6, "", (address, int(port or 0)))]  # AF_INET, SOCK_STREAM, TCP
+        family = 10 if ":" in address else 2  # AF_INET6, AF_INET
+        return [(family, 1, 6, "", (address, int(port or 0)))]  # SOCK_STREAM, TCP
 
     async def getnameinfo(self, sockaddr: Any, flags: int = 0) -> tuple[str, str]:
         return str(sockaddr[0]), str(sockaddr[1])

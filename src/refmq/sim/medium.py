@@ -6,7 +6,7 @@ The rules are those of the crash model (docs/explanation/crash-model.md); `Simul
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import Choose
@@ -15,6 +15,12 @@ NEVER_MS: Final = TimestampMs(0)
 
 PAGE_VERSIONS_MAX: Final = 4
 """Contents remembered of one unflushed page: the flushed one and the newest few before the present one."""
+
+SMALL_BYTES: Final = 1 << 16
+"""A file of at most this size is kept in one piece, of which its pages are parts: most of what histories do is read."""
+
+
+Page: TypeAlias = bytearray | memoryview
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +33,7 @@ class Inode:
     page_bytes: int
     is_reserved: bool = True
     """Whether its blocks were set aside at its creation; otherwise it takes what was written to it."""
-    pages: dict[int, bytearray] = field(default_factory=dict)
+    pages: dict[int, Page] = field(default_factory=dict)
     """What a reader sees; a missing page is all zeros."""
     unflushed: dict[int, list[bytes]] = field(default_factory=dict)
     """Per dirty page: its flushed content, then the newest few contents before the present one."""
@@ -39,6 +45,21 @@ class Inode:
     """Per page: the latest-started flush whose content the medium holds."""
     durable_names: dict[str, Inode] = field(default_factory=dict)
     """Of a directory: the names in it that a power loss leaves."""
+    whole: bytearray | None = None
+    """All of a small file as a reader sees it; its pages are parts of it."""
+
+    def __post_init__(self) -> None:
+        if self.size_bytes <= SMALL_BYTES and not self.is_directory:
+            self.whole = bytearray(-(-self.size_bytes // self.page_bytes) * self.page_bytes)
+
+    def copy(self) -> Inode:
+        """The same file apart from this one; a directory without its names."""
+        inode = Inode(self.is_directory, self.size_bytes, self.modified_ms, self.page_bytes, self.is_reserved)
+        for number, page in self.pages.items():
+            inode._page_to_write(number)[:] = page
+        inode.unflushed = {number: list(versions) for number, versions in self.unflushed.items()}
+        inode.size_is_durable, inode.durable_modified_ms = self.size_is_durable, self.durable_modified_ms
+        return inode
 
     @property
     def used_bytes(self) -> int:
@@ -56,6 +77,9 @@ class Inode:
         return bytes(page) if page is not None else bytes(self.page_bytes)
 
     def read(self, position: int, length: int) -> bytes:
+        whole = self.whole
+        if whole is not None and position + length <= len(whole):
+            return bytes(whole[position : position + length])
         number, inside = divmod(position, self.page_bytes)
         if inside + length <= self.page_bytes:  # most reads; the loop below gives the same
             page = self.pages.get(number)
@@ -72,6 +96,16 @@ class Inode:
                 data[at : at + self.page_bytes] = page
         return bytes(data[inside : inside + length])
 
+    def _page_to_write(self, number: int) -> Page:
+        """A page that is there from now on."""
+        page = self.pages.get(number)
+        if page is None:
+            at, whole = number * self.page_bytes, self.whole
+            is_part = whole is not None and at + self.page_bytes <= len(whole)
+            page = memoryview(whole or b"")[at : at + self.page_bytes] if is_part else bytearray(self.page_bytes)
+            self.pages[number] = page
+        return page
+
     def write(self, position: int, data: bytes) -> None:
         done = 0
         while done < len(data):
@@ -81,15 +115,14 @@ class Inode:
             if len(versions) >= PAGE_VERSIONS_MAX:
                 del versions[1]  # versions[0] is the flushed content and must stay
             versions.append(self.page(number))
-            page = self.pages.setdefault(number, bytearray(self.page_bytes))
-            page[inside : inside + count] = data[done : done + count]
+            self._page_to_write(number)[inside : inside + count] = data[done : done + count]
             done += count
 
     def flip_bit(self, position: int, bit: int) -> None:
         """What the medium does to a page by itself, whatever it holds: nobody wrote, and nobody is told."""
         assert 0 <= position < self.size_bytes and 0 <= bit < 8
         number, inside = divmod(position, self.page_bytes)
-        self.pages.setdefault(number, bytearray(self.page_bytes))[inside] ^= 1 << bit
+        self._page_to_write(number)[inside] ^= 1 << bit
         versions = self.unflushed.get(number, [])
         for at, version in enumerate(versions):
             versions[at] = version[:inside] + bytes([version[inside] ^ 1 << bit]) + version[inside + 1 :]
@@ -108,16 +141,27 @@ class Inode:
             else:
                 self.unflushed[number] = [content]
 
+    def worst_content(self) -> bytes:
+        """What a power loss leaves that takes all it may."""
+        if not self.size_is_durable:
+            return b""
+        data = bytearray(self.read(0, self.size_bytes))
+        for number, versions in self.unflushed.items():
+            at = number * self.page_bytes
+            data[at : at + self.page_bytes] = versions[0][: len(data) - at]
+        return bytes(data)
+
     def lose_power(self, choose: Choose) -> None:
         for number in sorted(self.unflushed):
             versions = self.unflushed[number]
             kept = choose(len(versions) + 1)  # 0: the present content, 1: the one before it, ..., last: the flushed one
             if kept:
-                self.pages[number] = bytearray(versions[-kept])
+                self._page_to_write(number)[:] = versions[-kept]
         self.unflushed.clear()
         if not self.size_is_durable and self.size_bytes and choose(2):
             self.size_bytes = 0
             self.pages.clear()
+            self.whole = None
         if self.modified_ms != self.durable_modified_ms and choose(2):
             self.modified_ms = self.durable_modified_ms
         self.size_is_durable = True
@@ -191,6 +235,11 @@ class Medium:
             if change in changes:
                 change.make_durable()
         self.changes = [change for change in self.changes if change not in changes]
+
+    def worst_contents(self) -> dict[str, bytes]:
+        """Every file as a power loss now would leave it that takes all it may; nothing happens."""
+        durable = sorted(self.durable_paths().items())
+        return {path: inode.worst_content() for path, inode in durable if not inode.is_directory}
 
     def durable_paths(self) -> dict[str, Inode]:
         """What is left after a power loss that undoes every change. A name in a lost directory is lost too."""

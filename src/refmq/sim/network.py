@@ -20,7 +20,7 @@ Faults:
 | power loss of a node    | its peers hear nothing until it is up again and answers their next bytes by a reset |
 
 Not simulated: loss and duplication of packets below TCP (they are delay, seen from above), bandwidth,
-UDP, IPv6, TLS.
+UDP, TLS.
 """
 
 from __future__ import annotations

@@ -52,6 +52,8 @@ class Process:
         self.effects = 0
         """How many effects this process has had on the world: writes, flushes, sends, connects."""
         self.crash_at_effect: int | None = None
+        self.crash_at_step: tuple[str, int] | None = None
+        """A step, and how many more of them it lives through."""
         self.on_death: list[Callable[[], None]] = []
         """Called once, by `die`, in the order of registration: connections break, the disk forgets."""
         self.context = copy_context()
@@ -73,6 +75,19 @@ class Process:
             self.die()
             raise NodeCrashed(self.effects, f"{self.label}: {what}")
         self.effects += 1
+
+    def took(self, step: str) -> None:
+        """Every step that is recorded passes here after it; a planned crash falls right behind it."""
+        if self.crash_at_step is None or self.crash_at_step[0] != step:
+            return
+        left = self.crash_at_step[1]
+        self.crash_at_step = (step, left - 1)
+        if not left:
+            self.die()
+
+    def cancel_crash(self) -> None:
+        """A planned crash that has not come does not come any more."""
+        self.crash_at_effect = self.crash_at_step = None
 
     def die(self) -> None:
         """Ends this life immediately. The loop reaps what is left."""

@@ -22,6 +22,10 @@ class Entry:
     node: str
     what: str
     details: tuple[object, ...]
+    """Values that never change: their text is asked for later."""
+
+    def to_bytes(self) -> bytes:
+        return repr((self.at_s, self.node, self.what, self.details)).encode()
 
     def __str__(self) -> str:
         details = " ".join(str(detail) for detail in self.details)
@@ -37,14 +41,18 @@ class Timeline:
         self._digest = hashlib.blake2b(digest_size=16)
 
     def note(self, at_s: float, node: str, what: str, *details: object) -> None:
-        entry = Entry(at_s, node, what, details)
+        if len(self.entries) == ENTRIES_KEPT_MAX:
+            self._digest.update(self.entries[0].to_bytes())  # it goes now
         self.count += 1
-        self.entries.append(entry)
-        self._digest.update(repr((at_s, node, what, details)).encode())
+        self.entries.append(Entry(at_s, node, what, details))
 
     @property
     def digest(self) -> str:
-        return self._digest.hexdigest()
+        """Few ask for it, so what is kept is added only now."""
+        digest = self._digest.copy()
+        for entry in self.entries:
+            digest.update(entry.to_bytes())
+        return digest.hexdigest()
 
     def of(self, node: str) -> list[Entry]:
         """The entries of one node, over all its lives."""

@@ -62,6 +62,8 @@ class Node:
         self._task: asyncio.Task[None] | None = None
         self._power_lost = False
         self._exiting = False
+        self._next_crash: tuple[str, int, bool] | None = None
+        """For the next life: a step, how many more of them, and whether the power goes."""
         self.recorders: list[MemoryRecorder] = []
         """What the node has recorded, one trace per life."""
         self._disk = world.new_disk()
@@ -107,11 +109,13 @@ class Node:
         world = self.world
         self.life += 1
         self.failure = None
-        self._power_lost = False
+        step, times, self._power_lost = self._next_crash or ("", 0, False)
+        self._next_crash = None
         self._exiting = False
         world.network.host_up(self.name)
         entropy = world.stream(f"entropy of {self.name} in life {self.life}")
         process = Process(self.name, self.address, self.life, entropy, wall_skew_ms=self.wall_skew_ms)
+        process.crash_at_step = (step, times) if step else None
         self._process = process
         self._disks[self.life] = self._disk
         process.on_death.append(lambda: self._died(process))
@@ -162,6 +166,22 @@ class Node:
         assert effects >= 0
         self._power_lost = power
         self.process.crash_at_effect = self.process.effects + effects
+
+    def crash_at_step(self, step: str, times: int = 0, *, power: bool = False) -> None:
+        """Ends the life right behind a step of that name, after so many more of them; what would come before the next
+        effect on the world is nothing that anybody could see. Of a node that is down the next life ends so."""
+        assert times >= 0
+        if self.is_up:
+            self._power_lost = power
+            self.process.crash_at_step = (step, times)
+        else:
+            self._next_crash = (step, times, power)
+
+    def cancel_crash(self) -> None:
+        """A planned crash that has not come does not come any more."""
+        self._next_crash = None
+        if self.is_up:
+            self.process.cancel_crash()
 
     def end(self) -> None:
         """Ends the life without a fault: the run is over."""
@@ -239,10 +259,18 @@ class World:
     """Everything of one run. Equal seeds and equal stories give equal runs, on every machine."""
 
     def __init__(
-        self, seed: int, *, strict: bool = False, delay: Delay | None = None, fail_on_exit: bool = True
+        self,
+        seed: int,
+        *,
+        strict: bool = False,
+        delay: Delay | None = None,
+        fail_on_exit: bool = True,
+        ipv6: bool = False,
     ) -> None:
-        """`strict` looks at every C call for escapes, at several times the cost."""
+        """`strict` looks at every C call for escapes, at several times the cost. With `ipv6` nodes have addresses of 16
+        bytes."""
         self.seed = seed
+        self._ipv6 = ipv6
         self.fail_on_exit = fail_on_exit
         self.timeline = Timeline()
         self.nodes: dict[str, Node] = {}
@@ -288,6 +316,7 @@ class World:
             if process.alive:
                 self.events.append((process.label, recorded))
                 self.timeline.note(self.loop.elapsed_s, process.label, recorded.event.action, recorded)
+                process.took(recorded.event.action)
 
         return MemoryRecorder(process.label, self.wall_ns, seen)
 
@@ -312,7 +341,8 @@ class World:
     def node(self, name: str, main: Callable[[Node], Coroutine[Any, Any, None]]) -> Node:
         """A new machine. It is down until `start`."""
         assert name not in {"outside", *self.nodes}, f"{name} exists"
-        address = f"10.0.{(len(self.nodes) + 2) // 256}.{(len(self.nodes) + 2) % 256}"
+        number = len(self.nodes) + 2
+        address = f"fd00::{number:x}" if self._ipv6 else f"10.0.{number // 256}.{number % 256}"
         self.network.add_host(name, address)
         node = Node(self, name, address, main)
         self.nodes[name] = node

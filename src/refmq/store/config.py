@@ -76,6 +76,8 @@ class StoreConfig:
     flush_mode: FlushMode = FlushMode.ASYNC  # flushDiskType
     flush_page_bytes: int = 4096  # MappedFile.OS_PAGE_SIZE
     """The page of the rules that flush by full pages."""
+    maintain_period_ms: int = 100
+    """How often an engine asks the store to do what is due by the clock. Java has a thread for each of these tasks."""
     log_flush_interval_ms: int = 500  # flushIntervalCommitLog
     log_flush_pages: int = 4  # flushCommitLogLeastPages
     log_flush_thorough_ms: int = 10_000  # flushCommitLogThoroughInterval

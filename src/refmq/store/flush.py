@@ -146,9 +146,9 @@ def _stamps_for_java(parts: Parts, queue_ms: TimestampMs) -> tuple[TimestampMs, 
     """
     if parts.index is None:
         return TimestampMs(0), queue_ms
-    index_ms = max((file.header.end_ms for file in parts.index.files if file.is_full), default=0)
+    # A store time that is damaged may be negative.
+    index_ms = max(0, *(file.header.end_ms for file in parts.index.files if file.is_full), 0)
     for file in parts.index.files:
         if file.count and file.header.end_ms > index_ms:
             queue_ms = TimestampMs(min(queue_ms, file.header.begin_ms))
-    assert index_ms >= 0
     return TimestampMs(index_ms), queue_ms

@@ -153,19 +153,19 @@ class IndexFile:
     def find(self, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         """Physical offsets of the entries with this hash and time, newest first."""
         assert 0 <= hashed <= INT32_MAX
-        header = self.header
+        header, read = self.header, self.file.read
         number = self.slot(hashed % self.slots)
         while 0 < number < header.next_entry:
-            entry = self.entry(number)
-            if entry.seconds < 0:
+            key_hash, physical_offset, seconds, previous = _ENTRY.unpack(read(self._entry_at(number), ENTRY_BYTES))
+            if seconds < 0:
                 break
             # The seconds are rounded down, so a message may be up to 999 ms newer than they say.
-            stored_ms = header.begin_ms + 1000 * entry.seconds
-            if entry.key_hash == hashed and begin_ms - 999 <= stored_ms <= end_ms:
-                yield entry.physical_offset
-            if entry.previous >= number or stored_ms < begin_ms - 999:
+            stored_ms = header.begin_ms + 1000 * seconds
+            if key_hash == hashed and begin_ms - 999 <= stored_ms <= end_ms:
+                yield physical_offset
+            if previous >= number or stored_ms < begin_ms - 999:
                 break
-            number = entry.previous
+            number = previous
 
     def covers(self, begin_ms: int, end_ms: int) -> bool:
         """Whether any entry may lie in the time span."""

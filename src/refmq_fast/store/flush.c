@@ -161,7 +161,7 @@ static void set_stamps_for_java(const rmq_index *index, rmq_checkpoint *checkpoi
 {
     for (size_t i = 0; i < index->count; i++) {
         const rmq_index_file *file = index->files[i];
-        if (rmq_index_file_is_full(file) && (checkpoint->index_ms == 0 || file->end_ms > checkpoint->index_ms)) {
+        if (rmq_index_file_is_full(file) && file->end_ms > checkpoint->index_ms) {
             checkpoint->index_ms = file->end_ms;
         }
     }

@@ -20,6 +20,7 @@ from refmq.protocol.bodies.config import (
 from refmq.protocol.bodies.route import TopicList
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.headers.admin import CreateTopicRequest
+from tests.broker.halves import send_half
 from tests.broker.harness import SMALL, Harness, run
 
 OK = ResponseCode.SUCCESS
@@ -75,6 +76,14 @@ def test_queues_of_topics_without_configuration_are_cleaned_up_on_request() -> N
     world.broker.state = replace(world.broker.state, topics=replace(topics, topics=topics.topics.discard("Orders")))
     assert world.ask(RequestCode.CLEAN_UNUSED_TOPIC).code == OK
     assert {queue.topic for queue in world.store.queues()} == {"SCHEDULE_TOPIC_XXXX"}
+
+
+def test_half_messages_are_kept_when_unused_topics_are_cleaned_up_before_the_first_check_round() -> None:
+    world = Harness()
+    send_half(world)
+    assert "RMQ_SYS_TRANS_HALF_TOPIC" not in world.broker.state.topics.topics
+    assert world.ask(RequestCode.CLEAN_UNUSED_TOPIC).code == OK
+    assert "RMQ_SYS_TRANS_HALF_TOPIC" in {queue.topic for queue in world.store.queues()}
 
 
 def test_a_group_is_created_listed_and_deleted_with_its_offsets() -> None:

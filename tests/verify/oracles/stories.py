@@ -131,14 +131,15 @@ def viewed(found: int, *, leave: bool = False, wait_ms: int = 5_000, death: bool
     return after(wait_ms, lines, ("ViewRefresh", INVOKE, view), ("ViewRefresh", OK, {**view, "a": found}))
 
 
-def told(*, is_told: bool, leaves: bool = False) -> Lines:
-    """Two members; one joins, or leaves, after the other is there."""
+def told(*, is_told: bool, leaves: bool = False, is_lost: bool = False) -> Lines:
+    """Two members; one joins, or leaves, or loses its connection, after the other is there."""
     lines = story(*said("Heartbeat"))
     other = said("Heartbeat", "g@d.1", 2)
     lines = after(100, lines, *other)
-    if leaves:
+    if leaves or is_lost:
         lines = after(100, lines, *said("Notified")[1:])
-        lines = after(5_000, lines, *said("Leave", "g@d.1", 3))
+        lost = ("RemoveMember", STEP, {"actor": "d.1", "subject": "g", "queue_id": -1})
+        lines = after(5_000, lines, *([lost] if is_lost else said("Leave", "g@d.1", 3)))
     if is_told:
         lines = after(100, lines, *said("Notified")[1:])
     return after(5_000, lines, ("FlushLog", STEP, {}))

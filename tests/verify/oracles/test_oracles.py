@@ -288,6 +288,7 @@ BAD: dict[str, dict[str, Lines]] = {
     "MembersTold": {
         "nobody is told that somebody joined": told(is_told=False),
         "nobody is told that somebody left": told(is_told=False, leaves=True),
+        "nobody is told that somebody is lost": told(is_told=False, is_lost=True),
     },
     "FreeQueueLent": {
         "a queue that nobody has": refused_lock(lent=False, given_back=False),
@@ -435,6 +436,27 @@ def test_the_trace_of_a_group_is_judged_by_all_that_need_no_requests_of_clients(
         (lines, *_) = GROUP_BAD[name].values()
         assert name in {finding.invariant for finding in judge_group(lines)}
     assert set(GROUP_BAD) & NEED_INVOKES == set()
+
+
+def test_a_message_that_the_power_took_the_word_for_is_known_by_who_gets_it_first() -> None:
+    untold = dropped(GROUP_GOOD[0], action="AppendMessage", c=12)
+    assert list(ORACLES["ListenedIsWanted"](untold, Promises())) == []
+    other = changed(untold, {"c": 99}, action="Listen", outcome=INVOKE, c=12)
+    assert list(ORACLES["ListenedIsWanted"](other, Promises())) != []
+
+
+def bounded_by_a_dead_broker(*, dies: bool) -> Lines:
+    """A queue is asked for its end, its broker dies, and answers when it has dispatched a part of its log again."""
+    first: list[Told] = [("StartStore", STEP, {}), *[("DispatchMessage", STEP, {"b": each}) for each in (0, 1)]]
+    asked: list[Told] = [("QueryBounds", INVOKE, {"operation": 1, "a": -1, "b": -1})]
+    death: list[Told] = [("PowerLoss", STEP, {"actor": "b", "subject": "", "queue_id": -1})] if dies else []
+    again: list[Told] = [("DispatchMessage", STEP, {"b": each}) for each in (0, 1)]
+    return story(*first, *asked, *death, *again, ("QueryBounds", OK, {"operation": 1, "b": 1}))
+
+
+def test_an_answer_from_before_a_broker_has_dispatched_all_again_is_no_lie() -> None:
+    assert list(ORACLES["SidesAgree"](bounded_by_a_dead_broker(dies=True), Promises())) == []
+    assert list(ORACLES["SidesAgree"](bounded_by_a_dead_broker(dies=False), Promises())) != []
 
 
 def test_brokers_and_clients_that_agree_break_nothing() -> None:

@@ -33,7 +33,7 @@ from refmq.protocol.headers.admin import (
     GetTopicConfigRequest,
 )
 from refmq.protocol.headers.codec import decode_header
-from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC
+from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 
 ON_SLAVE: Final = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
 
@@ -43,8 +43,11 @@ QUEUES_MAX: Final = 65_536
 CLEANINGS_BY_HAND: Final = 20
 """How often files are removed, 10 at a time, when an operator asks for it: DefaultMessageStore, 4.9.8."""
 
-KEPT_WITHOUT_CONFIG: Final = frozenset({SCHEDULE_TOPIC, TRANS_OP_HALF_TOPIC})
-"""Topics whose queues are kept even without a topic configuration."""
+KEPT_WITHOUT_CONFIG: Final = frozenset(
+    {SCHEDULE_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC}
+)
+"""Topics whose queues are kept even without a topic configuration. That of halves has none before the first check
+round, and 4.9.8 would delete the halves that were acknowledged until then."""
 
 
 def _name_refusal(broker: Broker, command: RemotingCommand, name: str) -> RemotingCommand | None:

@@ -41,6 +41,8 @@ class _Sides:
         self.halves: Remembered[Place, None] = Remembered()
         self.half_offset: Remembered[int, int] = Remembered()
         self.served: Counter[tuple[Place, int]] = Counter()
+        self.damaged: Remembered[int, None] = Remembered()
+        """Messages of which a bit has flipped: brokers serve them as other ones, and clients know them all the same."""
         self.sent: Remembered[tuple[str, int], None] = Remembered()
         """Broker and message."""
         self.appended: Remembered[tuple[str, int], int] = Remembered()
@@ -50,6 +52,8 @@ class _Sides:
         """Group, queue and offset -> how many commits of it were asked for and are not done."""
         self.ends: dict[Queue, tuple[int, int]] = {}
         """Where a queue ends: at least and at most. A crash may take units back, for a while or for good."""
+        self.crashed: dict[str, int] = {}
+        """Broker -> the line at which it crashed last."""
         self.begun: Remembered[tuple[str, str, int], tuple[int, int]] = Remembered()
         """Actor, action and operation -> line, and the end of the queue at that time."""
         self.waiting: dict[tuple[str, str, Queue], int] = {}
@@ -96,7 +100,10 @@ def _step(number: int, line: Line, sides: _Sides) -> Iterator[str]:
         case "DispatchMessage":
             end = line.queue_offset + 1
             sides.ends[line.queue] = (end, max(end, sides.ends.get(line.queue, (0, 0))[1]))
+        case "FlipBit":
+            sides.damaged[line.message] = None
         case "ProcessCrash" | "PowerLoss" | "FailFlush" | "FullDisk":
+            sides.crashed[line.node] = number
             for queue, (_, most) in sides.ends.items():
                 if queue[1] == line.node:
                     sides.ends[queue] = (0, most)
@@ -165,7 +172,7 @@ def _client(number: int, line: Line, sides: _Sides) -> Iterator[str]:
         sides.brought[line.actor, line.operation] += 1
         brought = (_place(line, line.queue_offset), line.size_bytes)
         sides.served[brought] -= 1
-        if sides.served[brought] < 0:
+        if sides.served[brought] < 0 and line.message not in sides.damaged:
             yield f"{line.message:#x} was not served at {line.queue_offset}"
     elif line.outcome == Outcome.OK:
         yield from _answered(line, begun, end_then, sides)
@@ -204,6 +211,8 @@ def _answered(line: Line, begun: int, end_then: int, sides: _Sides) -> Iterator[
         case "PullFiltered" if (line.status == FOUND) != bool(sides.brought[line.actor, line.operation]):
             yield f"{line.status} is not what it brought"
         case "Pull" | "QueryBounds":
+            if sides.crashed.get(line.queue[1], -1) > begun:
+                least = 0  # it may have been asked before all was dispatched again
             if not min(end_then, least) <= line.max_offset <= most:
                 yield f"the queue is said to end at {line.max_offset}; it ended between {end_then} and {most}"
             elif line.action == "Pull" and line.status == NOT_FOUND and line.next_offset != line.from_offset:

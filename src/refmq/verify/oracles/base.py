@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from refmq.trace.record import Outcome, Recorded
@@ -54,8 +55,7 @@ class Line(Row, Fields):
     @property
     def queue(self) -> Queue:
         """The queue that the line is about, under the same name for nodes and clients."""
-        topic, at, broker = self.subject.rpartition("@")
-        return (topic, broker, self.queue_id) if at else (self.subject, self.node, self.queue_id)
+        return _queue_of(self.subject, self.node, self.queue_id)
 
     @property
     def topic(self) -> str:
@@ -69,6 +69,13 @@ class Line(Row, Fields):
 
 Queue: TypeAlias = tuple[str, str, int]
 """Topic, broker, queue id."""
+
+
+@lru_cache(maxsize=4_096)
+def _queue_of(subject: str, node: str, queue_id: int) -> Queue:
+    """Oracles ask for it twenty times a line."""
+    topic, at, broker = subject.rpartition("@")
+    return (topic, broker, queue_id) if at else (subject, node, queue_id)
 
 
 @dataclass(frozen=True, slots=True)

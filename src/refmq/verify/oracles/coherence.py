@@ -19,6 +19,8 @@ OP_TOPIC: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 ASIDE_TOPIC: Final = "TRANS_CHECK_MAX_TIME_TOPIC"
 STARTING: Final = ("StartStore", "ScanLog", "TruncateLog", "FinishRecovery")
 """The steps of a start, in this order."""
+UNKNOWN_TIMES: Final = -1
+"""Stands for how often a producer was asked, where nobody has said it."""
 
 
 @dataclass(slots=True)
@@ -88,6 +90,8 @@ class _Broker:
     offsets: dict[tuple[str, Queue], int] = field(default_factory=dict)
     loans: dict[tuple[str, Queue], str] = field(default_factory=dict)
     members: set[tuple[str, str]] = field(default_factory=set)
+    damaged: set[int] = field(default_factory=set)
+    """Where records are of which a bit has flipped."""
 
     def forget_the_unseen(self) -> None:
         """The log is longer than was told: what came behind the last record that was seen may be anything."""
@@ -96,6 +100,14 @@ class _Broker:
         self.halves.clear()
         self.check_times.clear()
         self.ops.clear()
+
+    def _forget_untold_copies(self) -> None:
+        """Of a copy of a half message that was written last nobody may have said how often its producer was asked."""
+        seen = set[int]()
+        for offset, message in sorted(self.halves.items()):
+            if message in seen:
+                self.check_times.setdefault(offset, UNKNOWN_TIMES)
+            seen.add(message)
 
     def end(self, *, power: bool, clean: bool = False) -> None:
         """The process is gone, and its memory. Without power so is what was not flushed."""
@@ -113,6 +125,8 @@ class _Broker:
         self.flushed_units.clear()
         self.checkpoint = (0, 0, 0)
         self.lost_power = self.lost_power or power
+        if not clean:
+            self._forget_untold_copies()
         if power:
             self.next_offset.clear()
             self.halves.clear()
@@ -141,6 +155,8 @@ def node_coherent(lines: Iterable[Line], promises: Promises) -> Iterator[Finding
             continue
         if line.action == "FlipBit":  # a round passes what it cannot read
             broker.has_unseen = True
+            for at in [at for at, record in broker.records.items() if record.message == line.message]:
+                broker.damaged.add(at)
         if line.action in ("ProcessCrash", "PowerLoss"):
             broker.stopped_at = None
             broker.end(power=line.action == "PowerLoss")
@@ -178,6 +194,9 @@ def _starting(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
         case "TruncateLog" if line.valid_to != broker.valid_to:
             yield f"the log was valid to {broker.valid_to}, not to {line.valid_to}"
         case "FinishRecovery":
+            # Before a flush the power may take the first file and leave the second.
+            if broker.lost_power and line.min_offset in broker.file_starts and broker.flushed_to <= line.min_offset:
+                broker.min_offset = line.min_offset
             if line.valid_to != broker.valid_to or line.min_offset != broker.min_offset:
                 yield f"the log was valid to {broker.valid_to}, not from {line.min_offset} to {line.valid_to}"
             broker.log_end = broker.flushed_to = line.valid_to
@@ -283,7 +302,11 @@ def _served(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     record = broker.records.get(line.physical_offset)
     if line.physical_offset in broker.waiting:
         yield f"the record at {line.physical_offset} is not dispatched"
-    elif record is not None and not (_is_same(record, line) and _holds(record) == _holds(line)):
+    elif (
+        record is not None
+        and line.physical_offset not in broker.damaged
+        and not (_is_same(record, line) and _holds(record) == _holds(line))
+    ):
         yield f"the record at {line.physical_offset} is another one"
     elif line.physical_offset + line.size_bytes > broker.log_end:
         yield f"there is no record at {line.physical_offset}"
@@ -304,7 +327,10 @@ def _flushed_index(broker: _Broker, line: Line, promises: Promises) -> Iterator[
 
 def _checkpoint(broker: _Broker, line: Line, promises: Promises) -> Iterator[str]:
     stamps = (line.log_ms, line.queue_ms, line.index_ms)
-    for before, stamp in zip(broker.checkpoint, stamps, strict=True):
+    # The stamp of the queues is that of the first key of an index file that is not full, as soon as it has later ones:
+    # Java would remove it and index again from there. The full file before it may end with that message.
+    log_ms, queue_ms, index_ms = broker.checkpoint
+    for before, stamp in zip((log_ms, min(queue_ms, line.index_ms), index_ms), stamps, strict=True):
         if stamp < before:
             yield f"a stamp goes back from {before} to {stamp}"
         elif not (broker.has_unseen or _was_stored_at(broker, stamp, promises.clock_slack_ms)):
@@ -427,9 +453,9 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
         return
     if message is not None and line.message != message:
         yield f"half message {line.half_offset} is {message:#x}"
-    times = broker.check_times.get(line.half_offset, 0 if message is not None else -1)
+    times = broker.check_times.get(line.half_offset, 0 if message is not None else UNKNOWN_TIMES)
     if line.action == "HalfDiscard":
-        if times not in (-1, line.check_times):
+        if times not in (UNKNOWN_TIMES, line.check_times):
             yield f"its producer was asked {times} times, not {line.check_times}"
         if line.message not in broker.set_aside:
             yield "there is no copy of it"
@@ -441,7 +467,7 @@ def _passed(broker: _Broker, line: Line) -> Iterator[str]:
         yield "it was decided before"
     if line.action == "HalfRenewAndCheck" and line.message not in broker.old:
         yield "it is too young to be asked for"
-    counted = line.check_times if line.action == "HalfRenewAndCheck" else max(times, 0)
+    counted = line.check_times if line.action == "HalfRenewAndCheck" else times
     if line.action == "HalfRenewAndCheck" and times >= 0 and line.check_times != times + 1:
         yield f"its producer was asked {times} times before, and now for the {line.check_times}th time"
     broker.check_times[line.new_offset] = counted

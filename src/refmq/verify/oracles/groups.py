@@ -40,6 +40,10 @@ class Wish:
     from_first: bool
 
 
+NOT_TOLD: Final = 0
+"""Stands for a message that a broker wrote, and the power went before it could say so. Who gets it first knows it."""
+
+
 @dataclass(slots=True)
 class Stored:
     """What brokers have stored, and how groups want it: the ground of all the promises here."""
@@ -67,7 +71,8 @@ class Stored:
             elif line.action == "DispatchMessage" and line.queue_offset >= self.ends.get(line.queue, 0):
                 # A recovery dispatches again what was dispatched before; in a queue nothing ever changes.
                 self.ends[line.queue] = line.queue_offset + 1
-                self.placed[line.queue, line.queue_offset] = self._logged.get((line.node, line.physical_offset), 0)
+                message = self._logged.get((line.node, line.physical_offset), NOT_TOLD)
+                self.placed[line.queue, line.queue_offset] = message
                 return True
         return False
 

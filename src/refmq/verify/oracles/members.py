@@ -13,7 +13,7 @@ from typing import Final
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.base import Finding, Line, Promises, Queue, Remembered, named
 from refmq.verify.oracles.consumers import TRUST_MS
-from refmq.verify.oracles.groups import CRASHES, RETRY_PREFIX, STORED, Stored
+from refmq.verify.oracles.groups import CRASHES, NOT_TOLD, RETRY_PREFIX, STORED, Stored
 from refmq.verify.oracles.partition import Partition, oracle
 
 DEAD_PREFIX: Final = "%DLQ%"
@@ -178,6 +178,8 @@ def listened_is_wanted(lines: Iterable[Line], promises: Promises) -> Iterator[Fi
             continue
         offset, message = line.queue_offset, line.message
         placed = stored.placed.get((line.queue, offset))
+        if placed == NOT_TOLD:
+            placed = stored.placed[line.queue, offset] = message
         if placed is not None and placed != message:
             sentence = (
                 f"{line.actor} takes {message:#x} for the message at {offset} of {named(line.queue)}, {placed:#x}"

@@ -34,6 +34,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     whose clock was set, because its events tell no time then, or whose disk failed, because it may have ended.
     """
     has_topic: dict[tuple[str, str], tuple[int, int]] = {}  # line and time of the first message
+    tried: dict[tuple[str, str], int] = {}  # line of the first sending: the topic is not new to those that come later
     down: dict[str, tuple[int, bool]] = {}  # since when, and whether without power
     calm_from: dict[str, tuple[int, int]] = {}  # line, and the time from which on the broker is in every route
     forgotten = (-1, 0)  # the same for all brokers: the nameserver was restarted
@@ -70,6 +71,7 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                     forgotten = (number, max(line.at_ns, forgotten[1]))
         elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.INVOKE:
             begun[line.actor, line.operation] = (number, line.at_ns)
+            tried.setdefault((topic, broker), number)
         elif line.action in ("Send", "SendBatch") and line.outcome == Outcome.OK and line.status == 0:
             # The nameserver was told when the broker made the topic, which is before it answers.
             has_topic.setdefault((topic, broker), begun.get((line.actor, line.operation), (number, line.at_ns)))
@@ -82,7 +84,8 @@ def route_known(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
                 since, at_ns = has_topic[topic, broker]
                 disturbed = max(calm_from.get(broker, (-1, 0)), forgotten)
                 was_up = at_ns - restarted_ns > ROUTE_NS
-                is_told = since > disturbed[0] and was_up and line.at_ns - at_ns > ROUTE_NS
+                is_new = min(since, tried.get((topic, broker), since)) > disturbed[0]
+                is_told = is_new and was_up and line.at_ns - at_ns > ROUTE_NS
                 if is_told or (line.at_ns > disturbed[1] and line.at_ns - at_ns > ROUTE_NS):
                     yield Finding("RouteKnown", f"the route of {topic} does not have {broker}", number)
 
@@ -194,7 +197,7 @@ def node_of(member: str) -> str:
 
 @oracle(Partition.NODE)
 def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
-    """MembersTold: when a client joins or leaves a group, its other members are notified immediately."""
+    """MembersTold: when a client joins or leaves a group, or is lost, its other members are notified immediately."""
     group, quiet = _Group(), Quiet()
     owed: dict[tuple[str, str], tuple[int, int, str]] = {}  # broker and member -> line, time and cause of the change
     for number, line in enumerate(lines):
@@ -210,12 +213,14 @@ def members_told(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
         last_fault, begins = quiet.last_fault_of(line), line.outcome == Outcome.INVOKE
         joins = begins and line.action == "Heartbeat" and group.is_no(known, last_fault, line.at_ns)
         leaves = begins and line.action == "Leave" and group.is_sure(known, last_fault, line.at_ns)
-        if (joins or leaves) and quiet.expects(line):
+        is_lost = line.action == "RemoveMember" and line.outcome == Outcome.STEP and not quiet.is_broken(broker)
+        if ((joins or leaves) and quiet.expects(line)) or is_lost:
+            who = f"{line.subject}@{line.actor}" if is_lost else line.actor
             for (where, name), other in group.members.items():
-                same = where == broker and name != line.actor and name.partition("@")[0] == line.group
+                same = where == broker and name != who and name.partition("@")[0] == who.partition("@")[0]
                 struck = quiet.last_fault(broker, node_of(name))
                 if same and not quiet.is_broken(node_of(name)) and group.is_sure(other, struck, line.at_ns):
-                    owed[where, name] = (number, line.at_ns, line.actor)
+                    owed[where, name] = (number, line.at_ns, who)
         elif line.action in ("Notified", "Leave", "Heartbeat"):
             if line.action != "Heartbeat":
                 owed.pop((broker, line.actor), None)
