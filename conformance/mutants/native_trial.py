@@ -33,6 +33,7 @@ UNIT_TESTS: Final = (
     "tests/net/test_fast_plane.py",
     "tests/net/test_thread_engine.py",
     "tests/net/test_posix_disk.py",
+    "tests/net/test_files.py",
     "tests/net/test_note_recorder.py",
     "tests/net/test_revocation.py",
 )

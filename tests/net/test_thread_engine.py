@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -393,6 +394,19 @@ def test_one_connection_too_many_is_refused_and_the_others_go_on(tmp_path: Path)
                 writer.write(in_a_row(send_request("T", b"x")))
                 assert (await answers(reader, 1))[1].code == ResponseCode.SUCCESS
             await until(lambda: engine.open_connections == 1)
+
+    run(story())
+
+
+def test_a_connection_that_is_reset_is_gone_at_once(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with broker(tmp_path) as (_, engine, address):
+            host, _, port = address.rpartition(":")
+            peer = socket.create_connection((host, int(port)))
+            await until(lambda: engine.open_connections == 1)
+            peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # its close is a reset
+            peer.close()
+            await until(lambda: engine.open_connections == 0)
 
     run(story())
 

@@ -92,6 +92,27 @@ static void test_frames_are_read_or_handed_over(void)
     rmq_conn_free(&conn);
 }
 
+static void test_who_fills_the_room_gets_more_up_to_a_bound(void)
+{
+    const rmq_conn_limits limits = rmq_conn_default_limits();
+    size_t room = 0, before;
+    rmq_conn conn;
+    uint8_t *at;
+
+    rmq_conn_init(&conn, &limits, 0);
+    for (int i = 0; i < 10; i++) {
+        before = room;
+        EXPECT(rmq_conn_room(&conn, &at, &room) == RMQ_OK && room >= before && room <= RMQ_CONN_READ_BYTES);
+        memset(at, 0, room);
+        rmq_conn_came(&conn, room, 0);
+    }
+    EXPECT(room == RMQ_CONN_READ_BYTES);
+    EXPECT(rmq_conn_room(&conn, &at, &room) == RMQ_OK);
+    rmq_conn_came(&conn, room - 1, 0);
+    EXPECT(rmq_conn_room(&conn, &at, &room) == RMQ_OK && room < RMQ_CONN_READ_BYTES); /* and who does not, less again */
+    rmq_conn_free(&conn);
+}
+
 static void test_requests_in_flight_are_bounded(void)
 {
     const rmq_conn_limits limits = small_limits();
@@ -217,6 +238,7 @@ static void test_bars_are_counted(void)
 int main(void)
 {
     test_frames_are_read_or_handed_over();
+    test_who_fills_the_room_gets_more_up_to_a_bound();
     test_requests_in_flight_are_bounded();
     test_unread_answers_are_bounded();
     test_time_is_bounded();

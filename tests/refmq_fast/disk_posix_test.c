@@ -407,6 +407,20 @@ static void windows(void)
     EXPECT(table.remove(disk, "small") == RMQ_OK);
 }
 
+/* A path leaves the store neither upwards nor sideways. */
+static void paths(void)
+{
+    static const char *const wrong[] = {"..", "../x", "a/..", "a/../b", ".", "./a", "a/./b", "a//b", "/a", "a/"};
+    bool is_there;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        EXPECT(table.exists(disk, wrong[i], &is_there) == RMQ_DISK_FAILED);
+        EXPECT(strstr(rmq_posix_disk_error(disk)->reason, "below the store") != NULL);
+    }
+    EXPECT(table.exists(disk, ".a/..b/...", &is_there) == RMQ_OK && !is_there);
+    EXPECT(table.exists(disk, "", &is_there) == RMQ_OK && is_there); /* the root itself */
+}
+
 /* Somebody makes a file shorter that is being read through a window: an error, and not the end of the process. */
 static void file_cut_under_a_window(void)
 {
@@ -546,6 +560,7 @@ int main(void)
     what_happens_meanwhile();
     no_descriptors();
     too_many_works();
+    paths();
     windows();
     file_cut_under_a_window();
     two_threads();
