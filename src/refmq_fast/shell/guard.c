@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
+#include <ucontext.h>
 
 /* Where a thread goes on that meets the signal; NULL outside of a copy. The storage is there from a thread's beginning, so
  * that the handler allocates nothing. */
@@ -18,6 +19,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static void on_bus_error(int number, siginfo_t *info, void *context)
 {
     if (landing != NULL) {
+        /* A jump out of a handler restores no mask. */
+        (void)pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
         siglongjmp(*landing, 1);
     }
     if ((others.sa_flags & SA_SIGINFO) != 0) {
@@ -35,8 +38,7 @@ static void install(void)
 
     memset(&action, 0, sizeof action);
     action.sa_sigaction = on_bus_error;
-    /* Not masked meanwhile: the handler may leave by a jump, which restores no mask. */
-    action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     (void)sigemptyset(&action.sa_mask);
     is_installed = sigaction(SIGBUS, &action, &others) == 0;
 }
