@@ -155,7 +155,7 @@ class Story:
                 if not self._member(step.member).is_up:
                     self._member(step.member).start()
             case h.Leave():
-                self.operations.append(asyncio.ensure_future(self._member(step.member).stop()))
+                self.operations.append(asyncio.ensure_future(self._leave(self._member(step.member))))
             case h.ConsumerDeath():
                 self._kill(self._member(step.member), step)
             case h.Refuse():
@@ -182,6 +182,12 @@ class Story:
                 elif step.effects or step.at:  # of one that comes at once the world says so
                     self.world.record_fault(broker_node.name, "CrashPlanned")
                 await strike(self.cluster, step, broker_node)
+
+    async def _leave(self, node: Node) -> None:
+        """What it says last is `Leave`, if a broker listens. That its process has ended only the world can say."""
+        if node.is_up:
+            await node.stop()
+            self.world.record_fault(node.name, "StopConsumer")
 
     def _kill(self, node: Node, step: h.ConsumerDeath) -> None:
         if not step.at:

@@ -116,6 +116,13 @@ def handed_over(*, begins_at: int = 1, overlaps: bool = False, paused: bool = Fa
     return paper.lines
 
 
+def left_in_silence() -> Lines:
+    """The first member ends while no broker hears it: it gives nothing back and does not leave, in words."""
+    paper = Group().subscribe().subscribe(2).produce(11).acquire(0).client("PullMessages", a=0, b=1)
+    paper.consume(0, 11).commits(1).world("StopConsumer", "m1").wait(60_000)
+    return paper.acquire(1, 2).world("Settled").lines
+
+
 def failed(*, dead: bool = True, told: int = 1) -> Lines:
     """A message fails, comes again and is a dead letter after its second failure."""
     paper = Group().subscribe().produce(11).acquire(0).client("PullMessages", a=0, b=1)
@@ -153,6 +160,7 @@ GROUP_GOOD = [
     consumed(orderly=True),
     handed_over(),
     handed_over(overlaps=True, paused=True),
+    left_in_silence(),
     failed(),
     failed(dead=False),
     at_the_end(1, crash=False),
@@ -201,6 +209,7 @@ GROUP_BAD: dict[str, dict[str, Lines]] = {
     },
     "AllQueuesOwned": {
         "nobody has the queue": dropped(CALM, action="AcquireQueue"),
+        "one has it that has not ended": dropped(left_in_silence(), action="StopConsumer"),
         "two have it": [*handed_over()[:-2], *Group().acquire(2).world("Settled").lines],
     },
     "OneListenerPerQueue": {"a listener begins while another is at work": handed_over(overlaps=True)},

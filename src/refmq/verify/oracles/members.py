@@ -17,6 +17,8 @@ from refmq.verify.oracles.groups import CRASHES, NOT_TOLD, RETRY_PREFIX, STORED,
 from refmq.verify.oracles.partition import Partition, oracle
 
 DEAD_PREFIX: Final = "%DLQ%"
+ENDS: Final = CRASHES | {"StopConsumer"}
+"""The process of a member is gone, whether or not it could say so."""
 TRUST_SLACK_NS: Final = 1_000_000_000
 """What an answer to LockQueue may take."""
 PROMPT_NS: Final = 2_000_000_000
@@ -50,7 +52,7 @@ class Membership:
             self.routes.setdefault(line.actor, {})[line.topic] = line.queues
         elif line.action == "Leave":
             self._forget(f"{line.subject}@{line.actor}")
-        elif line.action in CRASHES:
+        elif line.action in ENDS:
             for member in [member for member, node in self.nodes.items() if node == line.node]:
                 self._forget(member)
 
