@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from conformance.cluster import history as h
+from refmq.errors import CorruptRecord
 from refmq.protocol.record import (
     BLANK_HEADER_BYTES,
     Record,
@@ -42,7 +43,8 @@ def disturb(network: Network, step: OnLink, client: str, broker: str) -> None:
 
 
 def damage_newest(disk: SimulatedDisk, topic: str) -> tuple[str, bytes] | None:
-    """Flips a bit in the body of the newest record of a topic; its key and the body that it had, None without one."""
+    """Flips a bit in the body of the newest record of a topic; its key and the body that it had. None without one, and
+    for one that is damaged already: the same bit again would mend it."""
     found: tuple[str, int, Record] | None = None
     for path, data in disk.contents().items():
         if not path.startswith("commitlog/"):
@@ -60,6 +62,10 @@ def damage_newest(disk: SimulatedDisk, topic: str) -> tuple[str, bytes] | None:
         return None
     path, at, record = found
     data = disk.contents()[path]
+    try:
+        decode_record(data, at, base=int(path.rpartition("/")[2]))
+    except CorruptRecord:
+        return None
     disk.flip_bit(path, data.index(record.body, at))
     return decode_properties(record.properties).get("UNIQ_KEY", ""), record.body
 

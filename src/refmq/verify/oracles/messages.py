@@ -19,9 +19,9 @@ SYSTEM_PREFIXES = ("%RETRY%", "%DLQ%", "SCHEDULE_TOPIC_", "RMQ_SYS_", "TRANS_CHE
 
 
 SENDS = ("Send", "SendBatch")
+"""Operations whose answer names the place of the message in its queue."""
 ATTEMPTS_MAX = 16
 """Queues that are remembered of one message."""
-"""Operations whose answer names the place of the message in its queue."""
 
 
 @oracle(Partition.QUEUE, shared=("FlushLog",))
