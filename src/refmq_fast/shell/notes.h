@@ -61,7 +61,8 @@ void rmq_note_event(rmq_notes *notes, rmq_text action, rmq_text actor, rmq_text 
 /* An rmq_emit with the notes as its context. */
 rmq_status rmq_note_store_event(void *notes, const rmq_event *event);
 
-/* The `event` of an rmq_port; its context is not the notes, so the owner of the port calls this. */
+/* The `event` of an rmq_port; its context is not the notes, so the owner of the port calls this. `action` is a text that is
+ * written down in the program: its number is kept by its address. */
 void rmq_note_plane_event(rmq_notes *notes, const char *action, rmq_text actor, rmq_text subject, int64_t queue_id,
                           int64_t a, int64_t b, int64_t c, int64_t d);
 
