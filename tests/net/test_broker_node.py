@@ -60,6 +60,18 @@ def test_a_stop_writes_every_table_that_can_be_written() -> None:
     run(story())
 
 
+def test_a_stop_writes_a_group_whose_first_use_was_just_now() -> None:
+    async def story() -> None:
+        disk = memory_disk()
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
+        await node.start("127.0.0.1")
+        assert node.broker.group("new") is not None
+        await node.stop(1)  # cancels the save that the first use began
+        assert b'"new"' in disk.contents()["config/subscriptionGroup.json"]
+
+    run(story())
+
+
 def test_whoever_shares_a_save_that_fails_is_saved_by_the_next_in_line() -> None:
     async def waits() -> None:
         await asyncio.sleep(0)

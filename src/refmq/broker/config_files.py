@@ -2,7 +2,7 @@
 
     file                    table                                      written
     topics.json             topics                                     at each change
-    subscriptionGroup.json  consumer groups                            at each change
+    subscriptionGroup.json  consumer groups                            at each change, at the end if one was just made
     consumerOffset.json     offsets of groups, progress of rounds      every 5 s and at the end
     consumerFilter.json     registered SQL92 expressions               every 10 s and at the end
     delayOffset.json        how far each delay level is delivered      every 10 s and at the end

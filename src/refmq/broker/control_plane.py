@@ -60,6 +60,7 @@ class Broker:
         self.store_host = store_host
         """This broker's address as records carry it."""
         self._saved_topics = state.topics
+        self._saved_groups = state.groups
         self._saved_offsets: OffsetTable | None = None
         self.stats = StatsTable()
         self.meter = RateMeter()
@@ -178,7 +179,14 @@ class Broker:
         return table.get(name)
 
     async def save_groups(self) -> None:
-        await self.environment.save(GROUPS_FILE, encode_body(self.state.groups.wrapper(), JsonStyle.FASTJSON))
+        table = self.state.groups
+        await self.environment.save(GROUPS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        self._saved_groups = table
+
+    async def groups_saved(self) -> None:
+        """Waits until every known group is durable. Nobody waited for a group that its first use created."""
+        if self._saved_groups is not self.state.groups:
+            await self.save_groups()
 
     # --- offsets -------------------------------------------------------------------------------------------------
 

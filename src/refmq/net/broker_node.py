@@ -186,7 +186,9 @@ class BrokerNode:
         """Flushes the log, then saves each table, even if saving another one failed."""
         await self.engine.store.flush()
         errors: list[RefmqError] = []
-        for save in (self._save_offsets, self.broker.save_delay_offsets, self._save_filters):
+        broker = self.broker
+        timed = (self._save_offsets, broker.save_delay_offsets, self._save_filters)
+        for save in (*timed, broker.topics_saved, broker.groups_saved):
             try:
                 await save()
             except RefmqError as error:
