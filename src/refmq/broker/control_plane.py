@@ -9,11 +9,12 @@ through `Environment` and the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
-from refmq.broker import clients, groups, topics
-from refmq.broker.clients import Changed, ClientStep, ConnectionId
+from refmq.broker import clients, groups, queue_locks, topics
+from refmq.broker.clients import ClientStep, ConnectionId
 from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.delay import DelayService
 from refmq.broker.environment import Environment
@@ -54,6 +55,7 @@ class Broker:
     ) -> None:
         self._state = state
         self._is_running = False
+        self._is_gathering = False
         self.store_config = store_config
         self.engine = engine
         self.environment = environment
@@ -86,8 +88,21 @@ class Broker:
     def state(self, state: BrokerState) -> None:
         """Installs a change; the plane sees it before anyone else."""
         self._state = state
-        if self._is_running:
+        if self._is_running and not self._is_gathering:
             self.engine.install(self.snapshot())
+
+    @contextmanager
+    def one_change(self) -> Iterator[None]:
+        """Several changes that the plane sees as one. Nothing is awaited meanwhile."""
+        assert not self._is_gathering, "one change at a time"
+        before = self._state
+        self._is_gathering = True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
+            if self._state is not before:
+                self.state = self._state
 
     def snapshot(self) -> Snapshot:
         """What the plane may rely on now. A topic is included only once it is durable."""
@@ -166,6 +181,13 @@ class Broker:
         await self.change_topics(table)
         return True
 
+    async def ensure_topics(self, wanted: Mapping[str, tuple[int, int]]) -> None:
+        """Creates those of some topics that are missing, as far as there is room: name -> its queues and its flag."""
+        table, now_ms = self.state.topics, self.environment.now_ms()
+        for name, (queues, sys_flag) in wanted.items():
+            table = topics.ensure_topic(table, name, queues, sys_flag, now_ms) or table
+        await self.change_topics(table)
+
     # --- groups --------------------------------------------------------------------------------------------------
 
     def group(self, name: str) -> SubscriptionGroupConfig | None:
@@ -214,13 +236,26 @@ class Broker:
 
     # --- clients -------------------------------------------------------------------------------------------------
 
-    def apply_clients(self, step: ClientStep, *, notify: bool = True) -> None:
-        """Applies a client-table step: notifies members, retires emptied groups' filters, closes silent connections."""
-        self.state = replace(self.state, clients=step.table)
+    def expire_loans(self) -> None:
+        step = queue_locks.expire_loans(self.state.locks, self.environment.now_ms())
+        if step.events:
+            self.state = replace(self.state, locks=step.state)
         for event in step.events:
             self.environment.emit(event)
+
+    def apply_clients(self, step: ClientStep, *, notify: bool = True) -> None:
+        """Applies a client-table step: notifies members, retires emptied groups' filters, closes silent connections."""
+        with self.one_change() if not self._is_gathering else nullcontext():
+            self.state = replace(self.state, clients=step.table)
+            for event in step.events:
+                self.environment.emit(event)
+            for change in step.changed:
+                if change.emptied:
+                    filters = bury_group(self.state.filters, change.group, self.environment.now_ms())
+                    self.state = replace(self.state, filters=filters)
         for change in step.changed:
-            self._group_changed(change, notify=notify)
+            if not change.emptied and notify and self.config.notify_consumer_ids_changed_enable:
+                self.notify_members(change.group)
         for number in step.expired:
             peer = self.environment.connection(number)
             if peer is not None:
@@ -228,14 +263,6 @@ class Broker:
 
     def connection_closed(self, number: int) -> None:
         self.apply_clients(clients.remove_member(self.state.clients, ConnectionId(number)))
-
-    def _group_changed(self, change: Changed, *, notify: bool) -> None:
-        if change.emptied:
-            filters = bury_group(self.state.filters, change.group, self.environment.now_ms())
-            self.state = replace(self.state, filters=filters)
-            return
-        if notify and self.config.notify_consumer_ids_changed_enable:
-            self.notify_members(change.group)
 
     def notify_members(self, group: str) -> None:
         """Notifies every member that its group changed. One-way: it may be lost, and clients also check on a timer."""

@@ -23,6 +23,11 @@ def dlq_topic(group: str) -> str:
     return DLQ_PREFIX + group
 
 
+def is_legal_name(name: str) -> bool:
+    """Whether a topic or a group may be called so, however long that is."""
+    return _LEGAL_NAME.fullmatch(name) is not None
+
+
 def name_mistake(topic: str) -> str | None:
     """Why a name cannot be a topic's, in upstream's words, or None."""
     if not topic.strip():

@@ -10,6 +10,7 @@ from typing import Final
 
 from refmq.broker import groups, topics
 from refmq.broker.control_plane import Broker
+from refmq.broker.entry_checks import check_group
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, Answer, done, handles, refuse
 from refmq.plane import offsets
 from refmq.plane.engine import Peer
@@ -197,6 +198,7 @@ async def _put_groups(
         return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
     table = broker.state.groups
     for group in given:
+        check_group(group.group_name)
         if group.retry_queue_nums > QUEUES_MAX:
             return refuse(command, ResponseCode.SYSTEM_ERROR, f"a retry topic has at most {QUEUES_MAX} queues")
         table = groups.put_group(table, group, broker.environment.now_ms())

@@ -236,6 +236,9 @@ def clone_group_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> 
     """Copies one group's offsets in a topic to another group. Without a topic nothing happens, as upstream."""
     header = decode_header(CloneGroupOffsetRequest, command)
     name = header.topic or ""
+    mistake = offsets.commit_mistake(name, header.dest_group, 0) if name else None
+    if mistake is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, mistake)
     if name in broker.state.topics.topics and (
         header.offline or not _is_not_subscribed(broker, header.src_group, name)
     ):
