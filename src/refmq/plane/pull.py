@@ -14,6 +14,7 @@ from refmq.filter import compile_expression, parse_tags
 from refmq.filter.message_filter import BitmapTest, MatchAll, MessageFilter, OriginFilter
 from refmq.filter.registry import FilterData, is_tag_expression
 from refmq.filter.sql_lexer import SqlSyntaxError
+from refmq.filter.work import terms_and_depth
 from refmq.model.broker_config import PERM_READ
 from refmq.model.ids import MessageQueue, QueueOffset
 from refmq.model.step import EventFields
@@ -38,6 +39,9 @@ from refmq.store.values import GetResult, GetStatus, MessageToStore
 
 SUSPEND_MS_MAX: Final = 5 * 60_000
 """How long a pull may wait at most; Java clients ask for 15 s, lite ones for 20 s. Upstream has no bound."""
+
+COUNT_MAX: Final = 1024
+"""Messages that one pull may ask for: the most that Java's clients can be told to."""
 
 LOOK_MS: Final = 5_000
 """How often the waiting pulls are looked through with long polling; without, every `SHORT_LOOK_MS`."""
@@ -175,7 +179,7 @@ def read(store: StoreReader, header: PullMessageRequest, allowed: PullAllowed) -
         header.topic,
         header.queue_id,
         QueueOffset(header.queue_offset),
-        max(0, header.max_msg_nums),
+        max(0, min(header.max_msg_nums, COUNT_MAX)),
         allowed.message_filter,
     )
 
@@ -276,7 +280,7 @@ def check_pull(snapshot: Snapshot, frame: Frame, header: PullMessageRequest) -> 
         return found
     if config.filter_support_retry and header.topic.startswith(RETRY_PREFIX):
         origin = OriginFilter(snapshot.filters, header.topic[len(RETRY_PREFIX) :])
-        found = replace(found, expression=None, origin=origin)
+        found = replace(found, expression=None, origin=origin, terms=snapshot.filters.terms_of_group(origin.group))
     return PullAllowed(group, found)
 
 
@@ -307,9 +311,10 @@ def inline_filter(snapshot: Snapshot, header: PullMessageRequest) -> MessageFilt
     if header.expression_type != EXPRESSION_SQL92:
         return failed
     try:
-        return MessageFilter(expression=compile_expression(header.subscription))
+        expression = compile_expression(header.subscription)
     except SqlSyntaxError:
         return failed
+    return MessageFilter(expression=expression, terms=terms_and_depth(expression)[0])
 
 
 def registered_filter(
@@ -352,4 +357,4 @@ def sql_filter(snapshot: Snapshot, data: FilterData) -> MessageFilter:
     test = None
     if snapshot.config.enable_calc_filter_bit_map:
         test = BitmapTest(data.bit_positions, snapshot.filters.bloom.bit_count, data.since)
-    return MessageFilter(bitmap_test=test, expression=data.compiled)
+    return MessageFilter(bitmap_test=test, expression=data.compiled, terms=data.terms)

@@ -15,6 +15,7 @@ from refmq.broker.topics import SYS_FLAG_UNIT_SUB
 from refmq.errors import WireError
 from refmq.filter import SqlSyntaxError, compile_expression
 from refmq.filter.registry import is_tag_expression
+from refmq.filter.tags import TAGS_MAX
 from refmq.model.ids import ClientId
 from refmq.plane.engine import Peer
 from refmq.plane.topic_rules import retry_topic
@@ -71,6 +72,9 @@ def _check(data: HeartbeatData) -> None:
         check_group(consumer.group_name)
         for subscription in consumer.subscription_data_set:
             check_topic(subscription.topic)
+            tags = max(len(subscription.tags_set), len(subscription.code_set))
+            if tags > TAGS_MAX:
+                raise WireError("tagsSet", 0, f"at most {TAGS_MAX} tags", tags)
             if not is_tag_expression(subscription.expression_type):
                 expressions += len(subscription.sub_string)
     if expressions > EXPRESSIONS_MAX:
