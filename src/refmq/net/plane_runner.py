@@ -41,6 +41,7 @@ from refmq.plane.effects import (
     SetFilters,
     Tell,
     Wait,
+    WakeMore,
 )
 from refmq.plane.engine import Answer, ControlPlane
 from refmq.plane.flow import Flow
@@ -54,6 +55,7 @@ from refmq.plane.inputs import (
     Input,
     Install,
     Moment,
+    NextWoken,
     OwnPut,
     SetOffsets,
     Ticket,
@@ -288,6 +290,8 @@ class PlaneRunner(ABC):
                     told.set_result(effect.result)
             case SetFilters():
                 self.store.set_filters(effect.filters)
+            case WakeMore():
+                self._loop.call_soon(self._feed, NextWoken())
             case PutNote():
                 self._feed(OwnPut(NOBODY, effect.message, waits=False))
             case Reply() | Wait() | HandOver():

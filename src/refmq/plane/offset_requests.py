@@ -24,7 +24,7 @@ def serve_update_offset(state: PlaneState, store: StoreReader, frame: Frame, now
     """Stores an offset, whatever it was before and whoever sends it, if there can be such a queue and such a group."""
     header = decode_header(UpdateConsumerOffsetRequest, frame.command)
     # Enabled
-    place = (header.topic, header.consumer_group, header.queue_id)
+    topic, group, queue_id = place = (header.topic, header.consumer_group, header.queue_id)
     mistake = commit_mistake(*place)
     if mistake is None and not commit_offset_enabled(state.offsets, *place):
         mistake = f"the broker keeps at most {ENTRIES_MAX} offsets"
@@ -33,7 +33,7 @@ def serve_update_offset(state: PlaneState, store: StoreReader, frame: Frame, now
         return PlaneStep(state, (Reply(frame, refusal),))
     # Next
     offset = QueueOffset(header.commit_offset)
-    step = commit(state, Commit(header.consumer_group, header.topic, header.queue_id, offset))
+    step = commit(state, Commit(group, topic, queue_id, offset))
     return step._replace(effects=(Reply(frame, response(frame.command, ResponseCode.SUCCESS)),))
 
 

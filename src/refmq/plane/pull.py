@@ -18,7 +18,7 @@ from refmq.filter.work import terms_and_depth
 from refmq.model.broker_config import PERM_READ
 from refmq.model.ids import MessageQueue, QueueOffset
 from refmq.model.step import EventFields
-from refmq.plane.effects import CountPull, Effect, HandOver, Park, PutNote, Reply
+from refmq.plane.effects import CountPull, Effect, HandOver, Park, PutNote, Reply, WakeMore
 from refmq.plane.hold import HeldPull, in_order
 from refmq.plane.inputs import Arrived, Frame, Moment
 from refmq.plane.needs import NeedsGroup, Refusal
@@ -42,6 +42,9 @@ SUSPEND_MS_MAX: Final = 5 * 60_000
 
 COUNT_MAX: Final = 1024
 """Messages that one pull may ask for: the most that Java's clients can be told to."""
+
+WOKEN_AT_ONCE: Final = 128
+"""So many pulls are answered by one step: a message may wake thousands."""
 
 LOOK_MS: Final = 5_000
 """How often the waiting pulls are looked through with long polling; without, every `SHORT_LOOK_MS`."""
@@ -99,18 +102,19 @@ def serve_pull(state: PlaneState, store: StoreReader, frame: Frame, now: Moment)
         state = replace(state, offsets=step.state)
         events = () if step.event is None else (step.event,)
     wants_to_wait = code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullSysFlag.SUSPEND
-    if wants_to_wait and state.hold.has_room():
+    if wants_to_wait:
         assert not result.records, "a pull that found something is answered"
         pull = HeldPull(
-            frame,
+            frame._replace(command=replace(frame.command, body=b"", header=b"")),  # what it asks is in its fields
             header.topic,
             header.queue_id,
             QueueOffset(header.queue_offset),
             now.uptime_ms + suspend_ms(state.snapshot, header),
             allowed.message_filter,
         )
-        state = replace(state, hold=state.hold.park(pull))
-        return PlaneStep(state, (counted(header, result), Park(frame, header.topic)), events)
+        if state.hold.has_room(pull):
+            state = replace(state, hold=state.hold.park(pull))
+            return PlaneStep(state, (counted(header, result), Park(frame, header.topic)), events)
     # Effects
     return PlaneStep(state, answered(state.snapshot, frame, header, allowed, result, now), events)
 
@@ -143,16 +147,32 @@ def wake_due(state: PlaneState, store: StoreReader, now: Moment) -> PlaneStep:
     return wake(replace(state, looked_ms=now.uptime_ms), store, state.hold.due(store, now.uptime_ms), now)
 
 
-def wake(state: PlaneState, store: StoreReader, pulls: tuple[HeldPull, ...], now: Moment) -> PlaneStep:
-    """Runs pulls again and answers them."""
+def wake(
+    state: PlaneState,
+    store: StoreReader,
+    pulls: tuple[HeldPull, ...],
+    now: Moment,
+    *,
+    at_once_max: int = WOKEN_AT_ONCE,
+) -> PlaneStep:
+    """Runs pulls again and answers them: a few now, the others in steps to come."""
     if not pulls:
         return PlaneStep(state)
-    state = replace(state, hold=state.hold.without(pulls))
+    begun = len(state.woken) > 0 and at_once_max == WOKEN_AT_ONCE
+    state = replace(state, hold=state.hold.without(pulls), woken=state.woken + pulls)
+    return PlaneStep(state) if begun else answer_woken(state, store, now, at_once_max)
+
+
+def answer_woken(state: PlaneState, store: StoreReader, now: Moment, at_once_max: int) -> PlaneStep:
+    """Answers the next of the pulls that were woken."""
+    pulls, left = state.woken[:at_once_max], state.woken[at_once_max:]
     assert len({pull.frame.number for pull in pulls}) == len(pulls), "a pull is answered once"
     effects: list[Effect] = []
     for pull in pulls:
         effects += run_again(state.snapshot, store, pull.frame, now)
-    return PlaneStep(state, tuple(effects))
+    if left:
+        effects.append(WakeMore())
+    return PlaneStep(replace(state, woken=left), tuple(effects))
 
 
 def run_again(snapshot: Snapshot, store: StoreReader, frame: Frame, now: Moment) -> tuple[Effect, ...]:

@@ -350,7 +350,8 @@ rmq_status rmq_serve_pull(rmq_plane *plane, const rmq_request *request, rmq_mome
     if ((header.sys_flag & SYS_FLAG_COMMIT) != 0 && !config->is_slave) {
         RMQ_TRY(rmq_plane_commit(plane, header.topic, header.group, header.queue_id, header.commit_offset));
     }
-    if (may_wait && code == CODE_NOT_FOUND && plane->hold.count < RMQ_HELD_MAX) {
+    if (may_wait && code == CODE_NOT_FOUND &&
+        rmq_hold_has_room(&plane->hold, header.topic, header.queue_id, request->header.size + request->body.size)) {
         count_pull(plane, &header);
         return park(plane, request, &header, &pull, now);
     }
