@@ -37,6 +37,7 @@ from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import oneway
 from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import encode_header
+from refmq.protocol.names import RETRY_PREFIX
 from refmq.store.config import StoreConfig
 from refmq.store.delay import DelayLevels
 
@@ -128,9 +129,9 @@ class Broker:
 
     async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
         """Applies a configuration change that came over the wire, and makes it durable."""
+        await self.environment.save_settings(given)  # what cannot be kept is not applied
         before, self.state = self.config, replace(self.state, config=config)
         self.config_version = topics.next_version(self.config_version, self.environment.now_ms())
-        await self.environment.save_settings(given)
         if config.broker_permission != before.broker_permission:
             version = topics.next_version(self.state.topics.version, self.environment.now_ms())
             await self.change_topics(replace(self.state.topics, version=version))
@@ -166,7 +167,9 @@ class Broker:
             await self.save_topics()
 
     async def create_topic_on_send(self, creation: SendCreation) -> bool:
-        """Creates the topic of a send if needed; returns whether it exists."""
+        """Creates the topic of a send if needed; returns whether it exists. A retry topic needs its group."""
+        if creation.topic.startswith(RETRY_PREFIX) and self.group(creation.topic[len(RETRY_PREFIX) :]) is None:
+            return False
         table = topics.create_on_send(self.state.topics, self.config, creation, self.environment.now_ms())
         if table is None:
             return False

@@ -24,9 +24,9 @@ def serve_update_offset(state: PlaneState, store: StoreReader, frame: Frame, now
     """Stores an offset, whatever it was before and whoever sends it, if there can be such a queue and such a group."""
     header = decode_header(UpdateConsumerOffsetRequest, frame.command)
     # Enabled
-    topic, group, queue_id = place = (header.topic, header.consumer_group, header.queue_id)
-    mistake = commit_mistake(*place)
-    if mistake is None and not commit_offset_enabled(state.offsets, *place):
+    topic, group, queue_id = header.topic, header.consumer_group, header.queue_id
+    mistake = commit_mistake(topic, group, queue_id)
+    if mistake is None and not commit_offset_enabled(state.offsets, topic, group, queue_id):
         mistake = f"the broker keeps at most {ENTRIES_MAX} offsets"
     if mistake is not None:
         refusal = response(frame.command, ResponseCode.SYSTEM_ERROR, remark=mistake)
