@@ -80,7 +80,7 @@ class BrokerNode:
         seed: int | None = None,
         survives_bugs: bool = True,
     ) -> None:
-        """`survives_bugs`: a bug of ours in a timer is a line in the log. Whoever looks for bugs wants it to be the end."""
+        """`survives_bugs`: a bug of ours in a timer is a line in the log; for whoever looks for bugs it is the end."""
         self.engine = engine
         self.recovery: RecoveryReport | None = None
         self._config = config
