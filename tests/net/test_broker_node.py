@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -80,9 +81,9 @@ def test_whoever_shares_a_save_that_fails_is_saved_by_the_next_in_line() -> None
     async def story() -> None:
         disk = SimulatedDisk(clock=lambda: TimestampMs(0), on_flush=waits)
         node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
-        saves = [asyncio.ensure_future(node.save("table.json", b"0"))]
+        saves = [asyncio.ensure_future(node.save("table.json", lambda: b"0"))]
         await asyncio.sleep(0)  # it flushes
-        saves += [asyncio.ensure_future(node.save("table.json", body)) for body in (b"1", b"2")]
+        saves += [asyncio.ensure_future(node.save("table.json", partial(bytes, body))) for body in (b"1", b"2")]
         await asyncio.sleep(0)  # the second takes what the third wants, and finds no room
         disk.inject(Fault.DISK_FULL)
         outcomes = await asyncio.gather(*saves, return_exceptions=True)

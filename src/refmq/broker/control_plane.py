@@ -155,7 +155,7 @@ class Broker:
 
     async def save_topics(self) -> None:
         table = self.state.topics
-        await self.environment.save(TOPICS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        await self.environment.save(TOPICS_FILE, lambda: encode_body(table.wrapper(), JsonStyle.FASTJSON))
         self._saved_topics = table
         if self._is_running:
             self.engine.install(self.snapshot())
@@ -199,13 +199,15 @@ class Broker:
         if table is None:
             return None
         if table is not self.state.groups:
-            self.state = replace(self.state, groups=table)
+            self._state = replace(self.state, groups=table)
+            if self._is_running and not self._is_gathering:
+                self.engine.install(self.snapshot(), new_group=name)
             self.environment.spawn(self.save_groups(), "save groups")
         return table.get(name)
 
     async def save_groups(self) -> None:
         table = self.state.groups
-        await self.environment.save(GROUPS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        await self.environment.save(GROUPS_FILE, lambda: encode_body(table.wrapper(), JsonStyle.FASTJSON))
         self._saved_groups = table
 
     async def groups_saved(self) -> None:
@@ -222,13 +224,14 @@ class Broker:
         """Saves the offsets. A trace records this only if they have not changed meanwhile: only then is everything
         committed so far durable."""
         saved = self.engine.offsets
-        await self.environment.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
+        await self.environment.save(OFFSETS_FILE, lambda: encode_body(saved.body(), JsonStyle.FASTJSON))
         if self.engine.offsets is saved and saved is not self._saved_offsets:
             self._saved_offsets = saved
             self.environment.emit(Event("PersistOffsets"))
 
     async def save_delay_offsets(self) -> None:
-        await self.environment.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))
+        cursors = self.delay.to_file()
+        await self.environment.save(DELAY_FILE, lambda: encode_body(cursors, JsonStyle.FASTJSON))
 
     # --- statistics ------------------------------------------------------------------------------------------------
 

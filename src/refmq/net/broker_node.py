@@ -97,7 +97,7 @@ class BrokerNode:
         """A message was put into a delay queue."""
         self._day: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._to_save: dict[str, bytes] = {}
+        self._to_save: dict[str, Callable[[], bytes]] = {}
         self._saving: dict[str, asyncio.Lock] = {}
         self._loop = asyncio.get_running_loop()
         self.failure: asyncio.Future[BaseException] = self._loop.create_future()
@@ -303,7 +303,7 @@ class BrokerNode:
         kept = registered_filters.purge(broker.state.filters, self.now_ms(), broker.config.filter_data_clean_time_span)
         broker.state = replace(broker.state, filters=kept)
         if len(kept) or self._disk.exists(f"{CONFIG_DIRECTORY}/{FILTERS_FILE}"):
-            await self.save(FILTERS_FILE, encode_body(registered_filters.to_file(kept), JsonStyle.FASTJSON))
+            await self.save(FILTERS_FILE, lambda: encode_body(registered_filters.to_file(kept), JsonStyle.FASTJSON))
 
     async def _clean(self) -> None:
         now_ms = self.now_ms()
@@ -340,15 +340,15 @@ class BrokerNode:
     def emit(self, event: Event) -> None:
         self._recorder.record(event)
 
-    async def save(self, file: str, body: bytes) -> None:
+    async def save(self, file: str, encode: Callable[[], bytes]) -> None:
         """Saves one version of a file at a time; requests that arrive meanwhile share one more write, of the newest."""
-        self._to_save[file] = body
+        self._to_save[file] = encode
         async with self._saving.setdefault(file, asyncio.Lock()):
             newest = self._to_save.pop(file, None)
             if newest is None:
                 return
             try:
-                await replace_text_file(self._disk, f"{CONFIG_DIRECTORY}/{file}", newest)
+                await replace_text_file(self._disk, f"{CONFIG_DIRECTORY}/{file}", newest())
             except DiskError as error:
                 self._to_save.setdefault(file, newest)  # the next in line tries again
                 self._end_if_flush_failed(error)

@@ -160,10 +160,10 @@ class PlaneRunner(ABC):
     def uptime_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
-    def install(self, snapshot: Snapshot) -> None:
+    def install(self, snapshot: Snapshot, *, new_group: str | None = None) -> None:
         with self._alone():
             if self._front is not None:
-                self._front.install(snapshot)
+                self._front.install(snapshot, new_group=new_group)
             self._feed(Install(snapshot))
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
