@@ -52,14 +52,18 @@ class Attack:
     name: str
     run: Callable[[Target], None]
     settings: tuple[tuple[str, str], ...] = ()
+    restarts: bool = False
+    """Whether it restarts the server, so that a neighbour notices that above all."""
 
 
 EVERY: Final[list[Attack]] = []
 
 
-def attack(name: str, **settings: str) -> Callable[[Callable[[Target], None]], Callable[[Target], None]]:
+def attack(
+    name: str, *, restarts: bool = False, **settings: str
+) -> Callable[[Callable[[Target], None]], Callable[[Target], None]]:
     def enter(run: Callable[[Target], None]) -> Callable[[Target], None]:
-        EVERY.append(Attack(name, run, tuple(settings.items())))
+        EVERY.append(Attack(name, run, tuple(settings.items()), restarts))
         return run
 
     return enter
@@ -117,7 +121,7 @@ HALF_PLACES: Final = {
 }
 
 
-@attack("forged half messages", transactionCheckInterval="300", transactionTimeOut="1")
+@attack("forged half messages", restarts=True, transactionCheckInterval="300", transactionTimeOut="1")
 def forged_halves(target: Target) -> None:
     """Bodies that look like half messages, restarted and committed: no record begins there, so there is none."""
     with target.stranger() as peer:
@@ -218,7 +222,7 @@ def heartbeat(group: str, topic: str, text: str, kind: str = "TAG", client: str 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-@attack("offsets that no file can hold")
+@attack("offsets that no file can hold", restarts=True)
 def odd_offsets(target: Target) -> None:
     """Names and queues that nobody can consume from; the table is read back at the next start."""
     names = ("", "a@b", "a\x00b", "x" * 5000, 'quote"', "\U0001f600", "line\nbreak", "CID_RMQ_SYS_TRANS")
@@ -278,7 +282,7 @@ def retry_topics(target: Target) -> None:
 # --- settings ---------------------------------------------------------------------------------------------------------
 
 
-@attack("settings that would be read as others", flushDiskType="SYNC_FLUSH")
+@attack("settings that would be read as others", restarts=True, flushDiskType="SYNC_FLUSH")
 def settings_that_hide(target: Target) -> None:
     """A backslash at the end of a value must not swallow the next line of the file."""
     with target.stranger() as peer:
@@ -386,7 +390,7 @@ def one_key(target: Target) -> None:
         assert peer.ask(request(RequestCode.QUERY_MESSAGE, other)).code != ResponseCode.SUCCESS
 
 
-@attack("thousands of new groups")
+@attack("thousands of new groups", restarts=True)
 def new_groups(target: Target) -> None:
     with target.stranger() as peer:
         peer.ask(send_request("T", b"x"))

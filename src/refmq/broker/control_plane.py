@@ -37,7 +37,6 @@ from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import oneway
 from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import encode_header
-from refmq.protocol.names import RETRY_PREFIX
 from refmq.store.config import StoreConfig
 from refmq.store.delay import DelayLevels
 
@@ -167,9 +166,7 @@ class Broker:
             await self.save_topics()
 
     async def create_topic_on_send(self, creation: SendCreation) -> bool:
-        """Creates the topic of a send if needed; returns whether it exists. A retry topic needs its group."""
-        if creation.topic.startswith(RETRY_PREFIX) and self.group(creation.topic[len(RETRY_PREFIX) :]) is None:
-            return False
+        """Creates the topic of a send if needed; returns whether it exists."""
         table = topics.create_on_send(self.state.topics, self.config, creation, self.environment.now_ms())
         if table is None:
             return False

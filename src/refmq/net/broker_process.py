@@ -27,6 +27,9 @@ from refmq.store import StoreConfig
 from refmq.trace.writer import recording
 
 STOP_TIMEOUT_S: Final = 10.0
+REQUESTS_PER_TURN_MAX: Final = 16
+"""Of one peer: a pull may take a tenth of a millisecond, and several peers may have a burst of them."""
+
 SETTINGS_FILE: Final = "broker.properties"
 STORE_FOLDER: Final = "store"
 
@@ -97,7 +100,7 @@ async def running_broker(
     """A listening broker with so many descriptors for its connections, and its address; stopped in bounded time on
     exit."""
     idle_s = float(plan.config.server_channel_max_idle_time_seconds)
-    limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s)
+    limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s, requests_per_turn_max=REQUESTS_PER_TURN_MAX)
     limits = within_descriptors(limits, descriptors)
     with recording(plan.trace, plan.config.broker_name) as recorder:
         surroundings = EngineSurroundings(limits=limits, tls=tls, recorder=recorder)

@@ -118,10 +118,8 @@ class Hold:
         """These pulls no longer wait."""
         if not pulls:
             return self
-        by_queue, by_connection = self.by_queue, self.by_connection
-        for pull in pulls:
-            by_queue = _without(by_queue, (pull.topic, pull.queue_id), pull.frame.number)
-            by_connection = _without(by_connection, pull.frame.connection, pull.frame.number)
+        by_queue = _without(self.by_queue, [((pull.topic, pull.queue_id), pull.frame.number) for pull in pulls])
+        by_connection = _without(self.by_connection, [(pull.frame.connection, pull.frame.number) for pull in pulls])
         assert self.count >= len(pulls), "only what waits can stop waiting"
         assert (self.count == len(pulls)) == (not len(by_queue)) == (not len(by_connection)), "the count is theirs"
         size_bytes = self.size_bytes - sum(pull.size_bytes for pull in pulls)
@@ -148,6 +146,18 @@ def in_order(pulls: Iterable[HeldPull]) -> tuple[HeldPull, ...]:
     return tuple(sorted(pulls, key=lambda pull: pull.frame.number))
 
 
-def _without(index: HashTrieMap[K, Pulls], key: K, number: int) -> HashTrieMap[K, Pulls]:
-    left = index[key].remove(number)
-    return index.insert(key, left) if len(left) else index.remove(key)
+def _without(index: HashTrieMap[K, Pulls], entries: list[tuple[K, int]]) -> HashTrieMap[K, Pulls]:
+    """The index without these frames; thousands may go at once, so each key is looked at once."""
+    numbers: dict[K, list[int]] = {}
+    for key, number in entries:
+        numbers.setdefault(key, []).append(number)
+    for key, gone in numbers.items():
+        left = index[key]
+        if len(left) == len(gone):
+            assert all(number in left for number in gone), "only what waits can stop waiting"
+            index = index.remove(key)
+            continue
+        for number in gone:
+            left = left.remove(number)
+        index = index.insert(key, left)
+    return index

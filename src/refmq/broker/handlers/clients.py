@@ -27,6 +27,9 @@ from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.clients import GetConsumerListByGroupRequest, UnregisterClientRequest
 from refmq.protocol.headers.codec import decode_header
 
+GROUPS_AT_ONCE: Final = 16
+"""Groups of one heartbeat before others have their turn."""
+
 EXPRESSIONS_MAX: Final = 64 * 1024
 """Characters of SQL92 expressions in one heartbeat: compiling them takes 50 ms."""
 
@@ -43,7 +46,7 @@ async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> Re
             sys_flag = SYS_FLAG_UNIT_SUB if consumer.unit_mode else 0
             retries[retry_topic(consumer.group_name)] = (group.retry_queue_nums, sys_flag)
     await broker.ensure_topics(retries)
-    if peer.closed:  # it closed while we waited for the retry topics: nothing would ever remove it
+    if _is_gone(peer):  # it closed while we waited for the retry topics: nothing would ever remove it
         return done(command)
     member = Member(
         connection=ConnectionId(peer.number),
@@ -53,13 +56,25 @@ async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> Re
         version=command.version,
         last_update_ms=broker.environment.now_ms(),
     )
+    for at in range(0, len(data.consumer_data_set), GROUPS_AT_ONCE):
+        if at:
+            await broker.environment.give_way()
+            if _is_gone(peer):
+                break
+        with broker.one_change():
+            for consumer in data.consumer_data_set[at : at + GROUPS_AT_ONCE]:
+                _register_consumer(broker, consumer, member)
+    if _is_gone(peer):
+        return done(command)
     with broker.one_change():
-        for consumer in data.consumer_data_set:
-            _register_consumer(broker, consumer, member)
         for producer in data.producer_data_set:
             table = clients.heartbeat_producer(broker.state.clients, producer.group_name, member)
             broker.state = replace(broker.state, clients=table)
     return done(command)
+
+
+def _is_gone(peer: Peer) -> bool:
+    return peer.closed
 
 
 def _check(data: HeartbeatData) -> None:
