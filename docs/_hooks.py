@@ -67,7 +67,7 @@ def nameserver_settings() -> str:
     rows = ["| Key | Kind | Default | Meaning | Effect | Over the wire |", "| --- | --- | --- | --- | --- | --- |"]
     for key in KEYS:
         default = f"`{key.default}`" if key.default else ""
-        effect, changeable = "yes" if key.has_effect else "kept", "no" if key.path_like else "yes"
+        effect, changeable = "yes" if key.has_effect else "kept", "no" if key.is_fixed else "yes"
         rows.append(f"| `{key.name}` | {key.kind.__name__} | {default} | {key.meaning} | {effect} | {changeable} |")
     return "\n".join(rows)
 

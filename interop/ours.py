@@ -89,9 +89,13 @@ class OurNameserver:
         return self
 
     @property
-    def pid(self) -> int:
+    def child(self) -> Child:
         assert self._child is not None
-        return self._child.pid
+        return self._child
+
+    @property
+    def pid(self) -> int:
+        return self.child.pid
 
     def stop(self) -> None:
         if self._child is not None:

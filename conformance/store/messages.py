@@ -30,6 +30,7 @@ from conformance.store.record import (
 from refmq.filter import compile_expression
 from refmq.filter.registry import FilterData, Filters, TopicFilters
 from refmq.filter.sql_ast import Expression
+from refmq.filter.work import terms_and_depth
 from refmq.model.ids import HostAddress, PhysicalOffset, TimestampMs
 from refmq.store import AppendPlan, BatchToStore, MessageToStore, PutResult, PutStatus
 
@@ -183,6 +184,7 @@ def filters() -> Filters:
                 expression_type="SQL92",
                 text="",
                 compiled=expression(number),
+                terms=terms_and_depth(expression(number))[0],
                 born_ms=TimestampMs(0),
                 since=PhysicalOffset(0),
                 client_version=0,

@@ -319,6 +319,7 @@ class Store:
         count_max: int,
         codes: tuple[int, ...] | None,
         matches: Callable[[bytes], bool] | None,
+        terms: int,
         /,
     ) -> tuple[int, int, int, int, tuple[bytes, ...], bool]:
         """The fields of a ``GetResult``."""

@@ -133,7 +133,7 @@ class FakeEngine:
         runner.done.clear()
         return answer
 
-    def install(self, snapshot: Snapshot) -> None:
+    def install(self, snapshot: Snapshot, *, new_group: str | None = None) -> None:
         self.feed(Install(snapshot))
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
@@ -253,8 +253,8 @@ class Harness:
     async def give_way(self) -> None:
         self.turns += 1
 
-    async def save(self, file: str, body: bytes) -> None:
-        self.saved[file] = body
+    async def save(self, file: str, encode: Callable[[], bytes]) -> None:
+        self.saved[file] = encode()
 
     async def save_settings(self, given: Mapping[str, str]) -> None:
         self.settings |= given

@@ -100,7 +100,7 @@ def test_a_damaged_message_is_set_aside_and_the_later_ones_are_delivered(what: b
     world.now += 1_000
     deliver(world)
     assert [record.body for record in world.records("T")] == [b"first", b"last"]
-    assert len(world.warnings) == (what == b"damaged")
+    assert len(world.warnings) == 1
     assert world.broker.delay.cursors[1] == 3
 
 

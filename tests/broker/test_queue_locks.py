@@ -108,3 +108,15 @@ def test_a_fresh_broker_lends_at_once_and_a_restarted_one_after_the_last_trust()
     restarted = locks.restart_broker(TimestampMs(1_000))
     assert not locks.lock_queue(restarted, GROUP, QUEUES, ClientId("a"), TimestampMs(31_000)).held
     assert locks.lock_queue(restarted, GROUP, QUEUES, ClientId("a"), TimestampMs(31_001)).held
+
+
+def test_loans_that_have_run_out_are_forgotten() -> None:
+    queue, other = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
+    state = locks.restart_broker(None)
+    state = locks.lock_queue(state, "g", (queue,), ClientId("c"), TimestampMs(0)).state
+    state = locks.lock_queue(state, "g", (other,), ClientId("c"), TimestampMs(1)).state
+    early = locks.expire_loans(state, TimestampMs(locks.LOAN_MS))
+    assert (early.state, early.events) == (state, ())
+    late = locks.expire_loans(state, TimestampMs(locks.LOAN_MS + 1))
+    assert set(late.state.loans) == {("g", other)}
+    assert [(event.action, event.actor, event.queue_id) for event in late.events] == [("LoanExpire", "g@c", 0)]

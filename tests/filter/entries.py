@@ -17,6 +17,7 @@ def entry(topic: str, group: str, text: str = "a > 5", *, dead_ms: int = 0) -> F
         expression_type="SQL92",
         text=text,
         compiled=compile_expression(text),
+        terms=3,
         born_ms=TimestampMs(10),
         since=PhysicalOffset(0),
         client_version=1,

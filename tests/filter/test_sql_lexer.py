@@ -8,7 +8,7 @@ from refmq.filter.sql_lexer import Lexer, SqlSyntaxError
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
-    lexer = Lexer(text)
+    lexer = Lexer(text, 100)
     found = []
     while (token := lexer.next()).kind != "end":
         found.append((token.kind, token.text))
@@ -39,10 +39,10 @@ def test_blanks_and_comments_are_skipped() -> None:
 
 
 def test_an_illegal_character_matters_only_when_it_is_reached() -> None:
-    lexer = Lexer("a  ! b")
+    lexer = Lexer("a  ! b", 100)
     assert lexer.peek() == lexer.next()
     with pytest.raises(SqlSyntaxError) as caught:
         lexer.next()
     assert caught.value.position == 3
     with pytest.raises(SqlSyntaxError, match="unterminated string"):
-        Lexer("'x").peek()
+        Lexer("'x", 100).peek()

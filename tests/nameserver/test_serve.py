@@ -339,7 +339,10 @@ def test_a_setting_is_changed_and_persisted(talk: Conversation) -> None:
         (b"\xff\xfe", 1, "string2Properties error"),
         (b"orderMesageEnable=true", 1, "unknown key 'orderMesageEnable' (did you mean 'orderMessageEnable'?)"),
         (b"orderMessageEnable=maybe", 1, "orderMessageEnable is true or false, not 'maybe'."),
-        (b"listenPort=many", 1, "listenPort is a number from 0 to 999999999, not 'many'."),
+        (b"serverSocketBacklog=many", 1, "serverSocketBacklog is a number from 0 to 999999999, not 'many'."),
+        (b"listenPort=1", 16, "Can not update config in black list."),
+        (b"bindAddress=0.0.0.0", 16, "Can not update config in black list."),
+        (b"tls.server.mode=disabled", 16, "Can not update config in black list."),
         (
             b"productEnvName=a\\nkvConfigPath=/etc/x",
             1,

@@ -19,6 +19,7 @@ GOOD = RouteTable(
     clusters=HashTrieMap({"C": HashTrieSet({"A"})}),
     live=HashTrieMap({"a:1": LiveBroker(TimestampMs(0), DataVersion(timestamp=0, counter=0), ChannelId(1), "a:2")}),
     filter_servers=HashTrieMap({"a:1": ("f:1",)}),
+    channels=HashTrieMap({ChannelId(1): HashTrieSet({"a:1"})}),
 )
 
 BROKEN = {
@@ -38,7 +39,8 @@ BROKEN = {
         clusters=GOOD.clusters.insert("C", HashTrieSet({"A", "A2"})),
     ),
     "topic T is on broker A, which is gone": replace(GOOD, brokers=HashTrieMap()),
-    "filter servers of a:1, which is gone": replace(GOOD, live=HashTrieMap()),
+    "filter servers of a:1, which is gone": replace(GOOD, live=HashTrieMap(), channels=HashTrieMap()),
+    "the addresses by connection are not those that are alive": replace(GOOD, channels=HashTrieMap()),
 }
 
 

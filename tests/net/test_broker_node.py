@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from refmq.broker.delay import Turn
 from refmq.errors import DiskError, DiskFull, FlushFailed
 from refmq.model.ids import TimestampMs
 from refmq.net.broker_node import BrokerNode
@@ -79,13 +81,63 @@ def test_whoever_shares_a_save_that_fails_is_saved_by_the_next_in_line() -> None
     async def story() -> None:
         disk = SimulatedDisk(clock=lambda: TimestampMs(0), on_flush=waits)
         node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
-        saves = [asyncio.ensure_future(node.save("table.json", b"0"))]
+        saves = [asyncio.ensure_future(node.save("table.json", lambda: b"0"))]
         await asyncio.sleep(0)  # it flushes
-        saves += [asyncio.ensure_future(node.save("table.json", body)) for body in (b"1", b"2")]
+        saves += [asyncio.ensure_future(node.save("table.json", partial(bytes, body))) for body in (b"1", b"2")]
         await asyncio.sleep(0)  # the second takes what the third wants, and finds no room
         disk.inject(Fault.DISK_FULL)
         outcomes = await asyncio.gather(*saves, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [type(None), DiskFull, type(None)]
         assert disk.contents()["config/table.json"] == b"2", "who was told that it is saved can rely on it"
+
+    run(story())
+
+
+def test_what_a_timer_cannot_bear_is_said_and_its_next_turn_comes(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refmq.net.broker_node.DELIVER_AGAIN_S", 0.01)
+
+    async def story() -> None:
+        disk = memory_disk()
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE))
+        host, port = await node.start("127.0.0.1")
+        honest = node.broker.delay.deliver_due
+        troubles = [RecursionError("deep"), AssertionError("odd"), ValueError("large")]
+
+        async def deliver_due(now_ms: TimestampMs) -> Turn:
+            if troubles:
+                raise troubles.pop(0)
+            return await honest(now_ms)
+
+        monkeypatch.setattr(node.broker.delay, "deliver_due", deliver_due)
+        async with asking() as client:
+            sent = send_request("T", b"late", properties={"DELAY": "1"})
+            assert (await client.invoke(f"{host}:{port}", sent, TIMEOUT_S)).code == ResponseCode.SUCCESS
+            while not node.broker.delay.cursors[1]:
+                await asyncio.sleep(0.01)
+        assert not node.failure.done()
+        await node.stop(1)
+
+    run(story())
+    said = [record.getMessage() for record in caplog.records if "hit a bug in refmq" in record.getMessage()]
+    assert len(said) == 3
+    assert "the delivery of delayed messages" in said[0]
+    assert "RecursionError: deep" in said[0]
+
+
+def test_who_looks_for_bugs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        disk = memory_disk()
+        node = BrokerNode(FREE_PORT, STORE, disk, reference_engine(disk, STORE), survives_bugs=False)
+        await node.start("127.0.0.1")
+
+        async def deliver_due(now_ms: TimestampMs) -> Turn:
+            raise AssertionError("odd")
+
+        monkeypatch.setattr(node.broker.delay, "deliver_due", deliver_due)
+        node._delayed.set()
+        assert isinstance(await node.failure, AssertionError)
+        await node.stop(1)
 
     run(story())

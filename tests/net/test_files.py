@@ -538,3 +538,33 @@ def test_another_process_cannot_take_the_lock_and_learns_who_has_it(files: Files
     assert holder == os.getpid()
     lock.release()
     assert try_elsewhere()[0] == "taken"
+
+
+def test_a_flush_finds_a_descriptor_when_the_process_has_none(files: FilesOf, tmp_path: Path) -> None:
+    """Somebody else has taken them all; nothing is wrong with the disk, and the next flush must not be told so."""
+
+    async def story() -> None:
+        disk = files(tmp_path, open_files_max=8)
+        kept = [disk.create(f"f{number}", 100) for number in range(8)]
+        taken = []
+        with contextlib.suppress(OSError):
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        try:
+            for file in kept:
+                file.write(0, b"x")
+                await file.flush()
+            await disk.flush_directory("")
+        finally:
+            for descriptor in taken:
+                os.close(descriptor)
+        for file in kept:
+            await file.flush()
+        disk.close()
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    try:
+        asyncio.run(story())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

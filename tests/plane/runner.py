@@ -31,9 +31,10 @@ from refmq.plane.effects import (
     SetFilters,
     Tell,
     Wait,
+    WakeMore,
 )
 from refmq.plane.engine import Answer
-from refmq.plane.inputs import Arrived, Durable, Frame, Input, Moment, OwnPut, Ticket
+from refmq.plane.inputs import Arrived, Durable, Frame, Input, Moment, NextWoken, OwnPut, Ticket
 from refmq.plane.puts import append_failed
 from refmq.protocol.bodies.config import SubscriptionGroupConfig, TopicConfig
 from refmq.protocol.codes import RequestCode
@@ -142,6 +143,8 @@ class Runner:
                 self.wants_dispatch = True
             case Tell():
                 self.told[effect.ticket] = effect.result
+            case WakeMore():
+                self.feed(NextWoken())
             case PutNote():
                 self.feed(OwnPut(Ticket(0), effect.message, waits=False))
             case SetFilters():

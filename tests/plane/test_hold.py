@@ -9,9 +9,11 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from refmq.filter import compile_expression
 from refmq.filter.message_filter import MatchAll, MessageFilter
+from refmq.filter.work import WORK_MAX
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
-from refmq.plane.hold import HeldPull, Hold
+from refmq.plane.hold import HELD_BYTES_MAX, HELD_PER_QUEUE_MAX, HeldPull, Hold
 from refmq.plane.inputs import Frame
 from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import request
@@ -130,9 +132,9 @@ def test_no_pull_waits_for_a_message_that_is_there(steps: list[tuple[str, int, i
 @pytest.mark.parametrize("mutant", ["an arrival wakes nobody at the offset itself", "a look forgets the time"])
 def test_the_property_catches_lost_wake_ups(mutant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if mutant.startswith("an arrival"):
-        honest = HeldPull.wants
+        honest = HeldPull.may_want
         monkeypatch.setattr(
-            HeldPull, "wants", lambda self, m: honest(replace(self, queue_offset=self.queue_offset + 1), m)
+            HeldPull, "may_want", lambda self, m: honest(replace(self, queue_offset=self.queue_offset + 1), m)
         )
     else:
         honest_due = Hold.due
@@ -145,3 +147,22 @@ def test_the_property_catches_lost_wake_ups(mutant: str, monkeypatch: pytest.Mon
 
     with pytest.raises(AssertionError):
         property_()
+
+
+def test_a_queue_and_the_memory_hold_only_so_many() -> None:
+    full = Hold()
+    for number in range(HELD_PER_QUEUE_MAX):
+        full = full.park(held(number))
+    assert not full.has_room(held(HELD_PER_QUEUE_MAX))
+    assert full.has_room(held(HELD_PER_QUEUE_MAX, queue_id=1))
+    assert full.size_bytes == sum(pull.size_bytes for pull in full.every())
+    assert not replace(full, size_bytes=HELD_BYTES_MAX).has_room(held(HELD_PER_QUEUE_MAX, queue_id=1))
+    assert full.without(full.every()) == Hold()
+
+
+def test_expressions_are_asked_until_that_has_cost_enough() -> None:
+    never = MessageFilter(expression=compile_expression("a = 1"), terms=WORK_MAX)
+    hold = Hold()
+    for number in range(3):
+        hold = hold.park(held(number, message_filter=never))
+    assert [pull.frame.number for pull in hold.arrived(arriving(0))] == [1, 2], "one was asked"

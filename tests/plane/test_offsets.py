@@ -67,4 +67,37 @@ def test_the_table_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = offsets.commit_offset(table, "u", "g", 0, QueueOffset(1))
     assert refused.state is table
     assert refused.event is None
-    assert offsets.commit_offset(table, "t", "g", 1, QueueOffset(1)).event is not None
+    assert offsets.commit_offset(table, "t", "g", 1, QueueOffset(1)).event is None, "each queue counts"
+    assert offsets.commit_offset(table, "t", "g", 0, QueueOffset(2)).event is not None
+    assert offsets.clone_group(table, "g", "new", "t") is table
+
+
+@pytest.mark.parametrize(
+    ("topic", "group", "queue_id"),
+    [
+        ("", "g", 0),
+        ("t" * 263, "g", 0),
+        ("t", "", 0),
+        ("t", "g" * 256, 0),
+        ("t/u", "g", 0),
+        ("t", "g@h", 0),
+        ("t", "g", -1),
+        ("t", "g", 65_536),
+        ("RMQ_SYS_TRANS_HALF_TOPIC", "CID_RMQ_SYS_TRANS", 0),
+    ],
+)
+def test_what_nobody_can_have_consumed_is_not_committed(topic: str, group: str, queue_id: int) -> None:
+    assert offsets.commit_mistake(topic, group, queue_id) is not None
+
+
+def test_every_queue_that_there_can_be_can_have_an_offset() -> None:
+    assert offsets.commit_mistake("%RETRY%" + "g" * 255, "g" * 255, 65_535) is None
+
+
+@given(COMMITS)
+def test_the_indexes_and_the_count_are_those_of_the_offsets(commits: list[tuple[str, str, int, int]]) -> None:
+    table = offsets.forget_group(play(commits), "h")
+    pairs = set(table.offsets)
+    assert table.count == sum(len(queues) for queues in table.offsets.values())
+    assert {(topic, group) for group in table.topics for topic in table.topics_of(group)} == pairs
+    assert {(topic, group) for topic in table.groups for group in table.groups_of(topic)} == pairs

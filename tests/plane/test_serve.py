@@ -14,9 +14,10 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset, QueueOffset
 from refmq.model.step import Event
 from refmq.plane import PlaneState, PlaneStep, ack, hold, pull, puts, send, serve
-from refmq.plane.effects import HandOver, Park, Reply, SetFilters, Wait
-from refmq.plane.inputs import Closed, Commit, Deferred, Done, Drain, Frame, Install, SetOffsets, Tick
+from refmq.plane.effects import HandOver, Park, Reply, SetFilters, Wait, WakeMore
+from refmq.plane.inputs import Arrived, Closed, Commit, Deferred, Done, Drain, Frame, Install, SetOffsets, Tick
 from refmq.plane.offsets import OffsetTable
+from refmq.plane.pull import WOKEN_AT_ONCE
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import request
@@ -271,3 +272,28 @@ def test_park_is_told_apart_from_waiting() -> None:
     runner.send()
     runner.pull(sys_flag=SUSPEND)
     assert [type(effect) for effect in runner.done if isinstance(effect, Wait | Park)] == [Wait, Park]
+
+
+def test_thousands_that_wait_are_answered_a_few_at_a_time() -> None:
+    runner = running()
+    frames = [runner.pull(sys_flag=SUSPEND) for _ in range(3 * WOKEN_AT_ONCE)]
+    runner.send()
+    messages = runner.store.dispatch(10)
+    outcome = runner.outcome(Arrived(messages))
+    answered = [effect.frame for effect in outcome.effects if isinstance(effect, Reply)]
+    assert answered == frames[:WOKEN_AT_ONCE]
+    assert outcome.effects[-1] == WakeMore()
+    assert len(outcome.state.woken) == 2 * WOKEN_AT_ONCE
+    runner.feed(Arrived(messages))  # the runner takes every step there is
+    assert [runner.codes(frame) for frame in frames] == [[ResponseCode.SUCCESS]] * len(frames)
+    assert runner.state.woken == ()
+
+
+def test_a_woken_pull_of_a_connection_that_is_gone_is_forgotten() -> None:
+    runner = running()
+    for number in range(2 * WOKEN_AT_ONCE):
+        runner.pull(sys_flag=SUSPEND, connection=1 + number // WOKEN_AT_ONCE)
+    runner.send()
+    woken = runner.outcome(Arrived(runner.store.dispatch(10))).state
+    assert len(woken.woken) == WOKEN_AT_ONCE
+    assert serve.step(woken, runner.store, Closed(2), runner.now).state.woken == ()

@@ -46,10 +46,10 @@ def test_a_broken_escape_is_an_error(text: str) -> None:
         parse_properties("x=y\n" + text)
 
 
-PLAIN = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\r\n") | st.sampled_from("\\ =:#!\t\f"), max_size=8)
 
 
-@given(st.dictionaries(PLAIN, PLAIN, max_size=6))
+@given(st.dictionaries(LINES, LINES, max_size=6))
 def test_reading_what_was_written_gives_it_back(given_: dict[str, str]) -> None:
     assert parse_properties(format_properties(given_)) == given_
 

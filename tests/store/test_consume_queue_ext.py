@@ -89,6 +89,7 @@ def tagged_yes() -> Filters:
         expression_type="SQL92",
         text="TAGS = 'yes'",
         compiled=compile_expression("TAGS = 'yes'"),
+        terms=3,
         born_ms=TimestampMs(0),
         since=PhysicalOffset(0),
         client_version=0,

@@ -12,8 +12,8 @@ whichever is enabled. What is repaired here:
 
 Besides, ages are measured by the broker's clock (upstream trusts the producer's), a copy keeps the user's flag, and a
 store that does not take a copy ends the round instead of being asked again without a pause. A half message of which no
-store could take a copy, because its properties have no room for one more, is set aside, and one that is damaged is
-passed, with a word to the operator: the halves behind them have their turn.
+store could take a copy, because its properties have no room for one more, or whose properties name no place for it, is
+set aside, and one that is damaged is passed, with a word to the operator: the halves behind them have their turn.
 """
 
 from __future__ import annotations
@@ -147,6 +147,9 @@ class CheckRounds:
             self._give_up()
         elif self._is_passed(half):
             self.half_removed()
+        elif half.place is None:
+            self._environment.warn(f"half message {round_.half} is set aside: it names no topic and queue to go to")
+            await self.half_discard(half)
         elif check_times(half.properties) >= limits.check_max:
             await self.half_discard(half)
         elif half.record.physical_offset >= round_.started_at:

@@ -9,11 +9,12 @@ through `Environment` and the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
-from refmq.broker import clients, groups, topics
-from refmq.broker.clients import Changed, ClientStep, ConnectionId
+from refmq.broker import clients, groups, queue_locks, topics
+from refmq.broker.clients import ClientStep, ConnectionId
 from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.delay import DelayService
 from refmq.broker.environment import Environment
@@ -54,6 +55,7 @@ class Broker:
     ) -> None:
         self._state = state
         self._is_running = False
+        self._is_gathering = False
         self.store_config = store_config
         self.engine = engine
         self.environment = environment
@@ -86,8 +88,21 @@ class Broker:
     def state(self, state: BrokerState) -> None:
         """Installs a change; the plane sees it before anyone else."""
         self._state = state
-        if self._is_running:
+        if self._is_running and not self._is_gathering:
             self.engine.install(self.snapshot())
+
+    @contextmanager
+    def one_change(self) -> Iterator[None]:
+        """Several changes that the plane sees as one. Nothing is awaited meanwhile."""
+        assert not self._is_gathering, "one change at a time"
+        before = self._state
+        self._is_gathering = True
+        try:
+            yield
+        finally:
+            self._is_gathering = False
+            if self._state is not before:
+                self.state = self._state
 
     def snapshot(self) -> Snapshot:
         """What the plane may rely on now. A topic is included only once it is durable."""
@@ -113,9 +128,9 @@ class Broker:
 
     async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
         """Applies a configuration change that came over the wire, and makes it durable."""
+        await self.environment.save_settings(given)  # what cannot be kept is not applied
         before, self.state = self.config, replace(self.state, config=config)
         self.config_version = topics.next_version(self.config_version, self.environment.now_ms())
-        await self.environment.save_settings(given)
         if config.broker_permission != before.broker_permission:
             version = topics.next_version(self.state.topics.version, self.environment.now_ms())
             await self.change_topics(replace(self.state.topics, version=version))
@@ -139,7 +154,7 @@ class Broker:
 
     async def save_topics(self) -> None:
         table = self.state.topics
-        await self.environment.save(TOPICS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        await self.environment.save(TOPICS_FILE, lambda: encode_body(table.wrapper(), JsonStyle.FASTJSON))
         self._saved_topics = table
         if self._is_running:
             self.engine.install(self.snapshot())
@@ -166,6 +181,13 @@ class Broker:
         await self.change_topics(table)
         return True
 
+    async def ensure_topics(self, wanted: Mapping[str, tuple[int, int]]) -> None:
+        """Creates those of some topics that are missing, as far as there is room: name -> its queues and its flag."""
+        table, now_ms = self.state.topics, self.environment.now_ms()
+        for name, (queues, sys_flag) in wanted.items():
+            table = topics.ensure_topic(table, name, queues, sys_flag, now_ms) or table
+        await self.change_topics(table)
+
     # --- groups --------------------------------------------------------------------------------------------------
 
     def group(self, name: str) -> SubscriptionGroupConfig | None:
@@ -174,13 +196,15 @@ class Broker:
         if table is None:
             return None
         if table is not self.state.groups:
-            self.state = replace(self.state, groups=table)
+            self._state = replace(self.state, groups=table)
+            if self._is_running and not self._is_gathering:
+                self.engine.install(self.snapshot(), new_group=name)
             self.environment.spawn(self.save_groups(), "save groups")
         return table.get(name)
 
     async def save_groups(self) -> None:
         table = self.state.groups
-        await self.environment.save(GROUPS_FILE, encode_body(table.wrapper(), JsonStyle.FASTJSON))
+        await self.environment.save(GROUPS_FILE, lambda: encode_body(table.wrapper(), JsonStyle.FASTJSON))
         self._saved_groups = table
 
     async def groups_saved(self) -> None:
@@ -197,13 +221,14 @@ class Broker:
         """Saves the offsets. A trace records this only if they have not changed meanwhile: only then is everything
         committed so far durable."""
         saved = self.engine.offsets
-        await self.environment.save(OFFSETS_FILE, encode_body(saved.body(), JsonStyle.FASTJSON))
+        await self.environment.save(OFFSETS_FILE, lambda: encode_body(saved.body(), JsonStyle.FASTJSON))
         if self.engine.offsets is saved and saved is not self._saved_offsets:
             self._saved_offsets = saved
             self.environment.emit(Event("PersistOffsets"))
 
     async def save_delay_offsets(self) -> None:
-        await self.environment.save(DELAY_FILE, encode_body(self.delay.to_file(), JsonStyle.FASTJSON))
+        cursors = self.delay.to_file()
+        await self.environment.save(DELAY_FILE, lambda: encode_body(cursors, JsonStyle.FASTJSON))
 
     # --- statistics ------------------------------------------------------------------------------------------------
 
@@ -214,13 +239,26 @@ class Broker:
 
     # --- clients -------------------------------------------------------------------------------------------------
 
-    def apply_clients(self, step: ClientStep, *, notify: bool = True) -> None:
-        """Applies a client-table step: notifies members, retires emptied groups' filters, closes silent connections."""
-        self.state = replace(self.state, clients=step.table)
+    def expire_loans(self) -> None:
+        step = queue_locks.expire_loans(self.state.locks, self.environment.now_ms())
+        if step.events:
+            self.state = replace(self.state, locks=step.state)
         for event in step.events:
             self.environment.emit(event)
+
+    def apply_clients(self, step: ClientStep, *, notify: bool = True) -> None:
+        """Applies a client-table step: notifies members, retires emptied groups' filters, closes silent connections."""
+        with self.one_change() if not self._is_gathering else nullcontext():
+            self.state = replace(self.state, clients=step.table)
+            for event in step.events:
+                self.environment.emit(event)
+            for change in step.changed:
+                if change.emptied:
+                    filters = bury_group(self.state.filters, change.group, self.environment.now_ms())
+                    self.state = replace(self.state, filters=filters)
         for change in step.changed:
-            self._group_changed(change, notify=notify)
+            if not change.emptied and notify and self.config.notify_consumer_ids_changed_enable:
+                self.notify_members(change.group)
         for number in step.expired:
             peer = self.environment.connection(number)
             if peer is not None:
@@ -228,14 +266,6 @@ class Broker:
 
     def connection_closed(self, number: int) -> None:
         self.apply_clients(clients.remove_member(self.state.clients, ConnectionId(number)))
-
-    def _group_changed(self, change: Changed, *, notify: bool) -> None:
-        if change.emptied:
-            filters = bury_group(self.state.filters, change.group, self.environment.now_ms())
-            self.state = replace(self.state, filters=filters)
-            return
-        if notify and self.config.notify_consumer_ids_changed_enable:
-            self.notify_members(change.group)
 
     def notify_members(self, group: str) -> None:
         """Notifies every member that its group changed. One-way: it may be lost, and clients also check on a timer."""

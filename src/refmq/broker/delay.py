@@ -20,21 +20,18 @@ from typing import Final
 
 from refmq.broker.environment import Environment
 from refmq.broker.message_copy import copy_of
+from refmq.broker.real_place import real_place
 from refmq.broker.sound_record import sound_record
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.plane.engine import HotPath
-from refmq.protocol import names
 from refmq.protocol.bodies.offsets import DelayOffsets
-from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
+from refmq.protocol.names import SCHEDULE_TOPIC
 from refmq.protocol.record import Record, decode_properties
 from refmq.store.delay import DelayLevels
 from refmq.store.values import MessageToStore, PutResult, QueueUnit
 
 DELIVER_AT_ONCE: Final = 64
 """Messages delivered before others have their turn."""
-
-QUEUE_ID_DIGITS_MAX: Final = 9
-"""So that it fits 32 bits."""
 
 RETRY_MS: Final = 100
 """How long to wait before retrying a message the store refused."""
@@ -140,11 +137,15 @@ class DelayService:
         self._not_durable.append(Delivered(level, cursor, durable_at))
 
     async def _deliver(self, unit: QueueUnit) -> PutResult | None:
-        """Stores the message under its real topic. None when there is nothing to deliver: gone, damaged, or a half
-        message."""
+        """Stores the message under its real topic. None when there is nothing to deliver: gone, damaged, or with
+        properties that name no place for it."""
         record = sound_record(self._engine.store, self._environment, unit.physical_offset, "a delayed message")
-        message = None if record is None else real_message(record)
+        if record is None:
+            return None
+        message = real_message(record)
         if message is None:
+            sentence = f"the delayed message at physical offset {unit.physical_offset} is set aside"
+            self._environment.warn(f"{sentence}: its properties name no topic and queue to which it could go")
             return None
         return await self._engine.put(message, wait_durable=False)
 
@@ -155,12 +156,7 @@ def real_message(record: Record) -> MessageToStore | None:
     Its properties are unchanged, DELAY included; `delay_level` 0 keeps it from being delayed again.
     """
     properties = decode_properties(record.properties)
-    topic, queue_text = properties.get(names.REAL_TOPIC), properties.get(names.REAL_QUEUE_ID, "")
-    if topic is None or topic == TRANS_HALF_TOPIC or not is_queue_id(queue_text):
+    place = real_place(properties)
+    if place is None:
         return None
-    return copy_of(record)._replace(topic=topic, queue_id=int(queue_text), delay_level=0)
-
-
-def is_queue_id(text: str) -> bool:
-    """Whether a property names a queue; nothing protects it from damage."""
-    return text.isascii() and text.isdigit() and len(text) <= QUEUE_ID_DIGITS_MAX
+    return copy_of(record)._replace(topic=place.topic, queue_id=place.queue_id, delay_level=0)

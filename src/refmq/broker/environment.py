@@ -5,7 +5,7 @@ The broker itself is pure. A shell gives it these on real sockets and files; the
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
 from refmq.model.ids import TimestampMs
@@ -34,8 +34,9 @@ class Environment(Protocol):
         """Tells the operator of something that is wrong and that the broker can live with."""
         ...
 
-    async def save(self, file: str, body: bytes) -> None:
-        """Replaces a file of the broker's config directory, atomically and durably."""
+    async def save(self, file: str, encode: Callable[[], bytes]) -> None:
+        """Replaces a file of the config directory, atomically and durably. Saves of one file that come while it is
+        written share the next write, and only the newest of them is encoded: a table may be long."""
         ...
 
     async def save_settings(self, given: Mapping[str, str]) -> None:

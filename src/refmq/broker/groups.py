@@ -8,6 +8,7 @@ from typing import Final
 
 from rpds import HashTrieMap
 
+from refmq.broker.entry_checks import is_legal_group
 from refmq.broker.topics import next_version
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import TimestampMs
@@ -70,9 +71,11 @@ def delete_group(table: GroupTable, name: str, now_ms: TimestampMs) -> GroupTabl
 
 
 def ensure_group(table: GroupTable, config: BrokerConfig, name: str, now_ms: TimestampMs) -> GroupTable | None:
-    """The table including a group in use; None if groups are not created automatically."""
+    """The table including a group in use; None if it is not created automatically, or cannot be called so."""
     if name in table.groups:
         return table
+    if not is_legal_group(name):
+        return None
     creatable = config.auto_create_subscription_group or name.startswith(SYSTEM_GROUP_PREFIX)
     if not creatable or len(table.groups) >= GROUPS_MAX:
         return None

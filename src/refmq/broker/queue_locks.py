@@ -105,6 +105,21 @@ def lock_queue(
     return LockAnswer(after, tuple(held), tuple(events))
 
 
+# LoanExpire --------------------------------------------------------------------------------------
+
+
+def expire_loans(state: QueueLocks, now_ms: TimestampMs) -> LockAnswer:
+    """Forgets the loans that have run out: nobody may ever ask for those queues again."""
+    ended = [(key, loan) for key, loan in state.loans.items() if loan_expire_enabled(loan, now_ms)]
+    loans = state.loans
+    events: list[Event] = []
+    for (group, queue), loan in sorted(ended, key=lambda each: each[0]):
+        loans = loans.discard((group, queue))
+        events.append(Event("LoanExpire", f"{group}@{loan.holder}", queue.topic, queue.queue_id))
+    assert len(loans) == len(state.loans) - len(ended)
+    return LockAnswer(replace(state, loans=loans) if ended else state, (), tuple(events))
+
+
 # UnlockQueue -------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final
 
 from refmq.filter import BloomFilter, SqlSyntaxError, compile_expression
 from refmq.filter.registry import FilterData, FilterRegistry, is_tag_expression
+from refmq.filter.work import terms_and_depth
 from refmq.model.ids import PhysicalOffset, TimestampMs
 from refmq.protocol.bodies.heartbeat import EXPRESSION_SQL92, SubscriptionData
 from refmq.protocol.headers.codec import Int32, Int64, Wire
@@ -39,6 +40,7 @@ def compile_filter(
         expression_type=subscription.expression_type,
         text=subscription.sub_string,
         compiled=compiled,
+        terms=terms_and_depth(compiled)[0],
         born_ms=now_ms,
         since=log_end,
         client_version=subscription.sub_version,

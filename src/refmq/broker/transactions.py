@@ -20,6 +20,8 @@ from typing import Final
 
 from refmq.broker.environment import Environment
 from refmq.broker.message_copy import copy_of
+from refmq.broker.named_record import named_record
+from refmq.broker.real_place import real_place
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
@@ -62,11 +64,12 @@ class WrongHalf(Exception):
 class HalfMessage:
     """A half record with its properties at hand."""
 
-    __slots__ = ("properties", "record")
+    __slots__ = ("place", "properties", "record")
 
     def __init__(self, record: Record) -> None:
         self.record = record
         self.properties = decode_properties(record.properties)
+        self.place = real_place(self.properties)
 
     @property
     def unique_key(self) -> str:
@@ -74,12 +77,11 @@ class HalfMessage:
 
     @property
     def real_topic(self) -> str:
-        return self.properties.get(names.REAL_TOPIC, "")
+        return "" if self.place is None else self.place.topic
 
     @property
     def real_queue(self) -> int:
-        text = self.properties.get(names.REAL_QUEUE_ID, "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+        return 0 if self.place is None else self.place.queue_id
 
     @property
     def group(self) -> str:
@@ -138,13 +140,15 @@ class Transactions:
 
     def matching_half(self, header: EndTransactionRequest) -> HalfMessage:
         """The half message a decision refers to. `WrongHalf` if it refers to another record, or none."""
-        data = self._engine.store.message_at(PhysicalOffset(header.commit_log_offset))
-        if data is None:
+        found = named_record(self._engine.store, PhysicalOffset(header.commit_log_offset))
+        if found is None:
             raise WrongHalf("Find prepared transaction message failed")
-        half = HalfMessage(decode_record(data))
-        record = half.record
+        record, _ = found
+        half = HalfMessage(record)
         if record.topic != TRANS_HALF_TOPIC:
             raise WrongHalf("The message is not a half message")
+        if half.place is None:
+            raise WrongHalf("The real topic and queue of the message are wrong")
         if half.group != header.producer_group:
             raise WrongHalf("The producer group wrong")
         if record.queue_offset != header.tran_state_table_offset:
@@ -193,6 +197,7 @@ class Transactions:
 
     def _final_message(self, half: HalfMessage) -> MessageToStore:
         record = half.record
+        assert half.place is not None, "a half message without a place is not decided"
         return copy_of(record)._replace(
             topic=half.real_topic,
             queue_id=half.real_queue,

@@ -56,6 +56,8 @@ class MessageFilter:
     bitmap_test: BitmapTest | None = None
     expression: Expression | None = None
     origin: OriginFilter | None = None
+    terms: int = 0
+    """Parts of the expression, or of the longest that a retried message may have to satisfy."""
 
     @property
     def wants_every_unit(self) -> bool:

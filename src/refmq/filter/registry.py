@@ -28,6 +28,8 @@ class FilterData:
     expression_type: str
     text: str
     compiled: Expression
+    terms: int
+    """Parts of the expression: what it costs to ask it."""
     born_ms: TimestampMs
     since: PhysicalOffset
     """The end of the log when it was registered: bitmaps before that say nothing about it."""
@@ -82,6 +84,10 @@ class FilterRegistry:
         """All expressions, dead ones included, by topic and group."""
         found = [entry for filters in self.by_topic.values() for entry in filters.groups.values()]
         return tuple(sorted(found, key=lambda entry: (entry.topic, entry.group)))
+
+    def terms_of_group(self, group: str) -> int:
+        """The parts of the longest expression of a group."""
+        return max((entry.terms for entry in self.of_group(group)), default=0)
 
     def of_group(self, group: str) -> tuple[FilterData, ...]:
         found = [filters.groups[group] for filters in self.by_topic.values() if group in filters.groups]

@@ -54,8 +54,9 @@ class Token:
 class Lexer:
     """A cursor over the expression that looks exactly one token ahead."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tokens_max: int) -> None:
         self._text = text
+        self._left = tokens_max
         self._at = 0
         self._ahead: Token | None = None
 
@@ -70,6 +71,9 @@ class Lexer:
         return token
 
     def _read(self) -> Token:
+        self._left -= 1
+        if self._left < 0:
+            raise SqlSyntaxError(self._at, "the expression has too many words")
         skipped = _SKIP.match(self._text, self._at)
         assert skipped is not None
         start = skipped.end()

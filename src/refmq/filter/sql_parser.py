@@ -41,14 +41,15 @@ from refmq.filter.sql_ast import (
     Text,
 )
 from refmq.filter.sql_lexer import Lexer, SqlSyntaxError
+from refmq.filter.work import DEPTH_MAX, TERMS_MAX, terms_and_depth
 
 __all__ = ["DEPTH_MAX", "EXPRESSION_LENGTH_MAX", "SqlSyntaxError", "compile_expression"]
 
 EXPRESSION_LENGTH_MAX = 32 * 1024
 """Longer than any property string can carry; keeps a hostile subscription from costing much."""
 
-DEPTH_MAX = 64
-"""How deep parentheses and unary operators may nest; far below the interpreter's own limit."""
+TOKENS_MAX = 2 * TERMS_MAX
+"""Words and signs of one expression, so that one that is too long is given up soon."""
 
 _INT32_MAX = 2**31 - 1
 _INT64_MAX = 2**63 - 1
@@ -65,6 +66,11 @@ def compile_expression(text: str) -> Expression:
     parser.lexer.peek()  # one token ahead is read and must be legal, as upstream's parser does
     assert parser._depth == 0, "what was entered was left"
     _require_boolean(expression, 0)
+    terms, depth = terms_and_depth(expression)
+    if terms > TERMS_MAX:
+        raise SqlSyntaxError(0, f"the expression has {terms} parts, more than {TERMS_MAX}")
+    if depth > DEPTH_MAX:
+        raise SqlSyntaxError(0, f"the parts of the expression are nested deeper than {DEPTH_MAX}")
     return expression
 
 
@@ -72,7 +78,7 @@ class _Parser:
     """Recursive descent; one method for each line of the grammar."""
 
     def __init__(self, text: str) -> None:
-        self.lexer = Lexer(text)
+        self.lexer = Lexer(text, TOKENS_MAX)
         self._depth = 0
 
     def parse_or(self) -> Expression:

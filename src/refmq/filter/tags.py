@@ -7,11 +7,16 @@ consumer, which compares the strings. That division is RocketMQ's, and clients r
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from refmq.protocol.record import string_hash
 
 ALL_TAGS = "*"
 TAG_SEPARATOR = "||"
+
+
+TAGS_MAX: Final = 1024
+"""Of one subscription: each message of a queue may be compared with all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +38,14 @@ class TagFilter:
 
 
 def parse_tags(expression: str | None) -> TagFilter | None:
-    """The subscription in `expression`, or None if it consists only of separators.
+    """The subscription in `expression`, or None if it consists only of separators, or of more than `TAGS_MAX` tags.
 
     An empty, missing or `*` expression wants everything.
     """
     if not expression or expression == ALL_TAGS:
         return TagFilter()
     parts = expression.split(TAG_SEPARATOR)
-    if not any(parts):
+    if not any(parts) or len(parts) > TAGS_MAX:
         return None
     tags = frozenset(part.strip() for part in parts if part.strip())
     return TagFilter(tags, frozenset(string_hash(tag) for tag in tags))

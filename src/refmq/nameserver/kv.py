@@ -18,7 +18,7 @@ KvConfig: TypeAlias = "HashTrieMap[str, Namespace]"
 
 ORDER_TOPIC_CONFIG: Final = "ORDER_TOPIC_CONFIG"
 
-FILE_BYTES_MAX: Final = 16 << 20
+FILE_BYTES_MAX: Final = 1 << 20
 """Everything is written at every change and one namespace is sent with every registration, so the configuration is not
 a database. Upstream has no bound."""
 

@@ -11,7 +11,7 @@ Read from RouteInfoManager of 4.9.8. Two things differ on purpose:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -28,7 +28,10 @@ SCAN_PERIOD_MS: Final = 10_000  # NamesrvController's scheduled task
 SCAN_DELAY_MS: Final = 5_000
 
 BROKERS_MAX: Final = 10_000  # live addresses; upstream has no bound, and anybody who reaches the port may register
-TOPICS_MAX: Final = 1_000_000
+BROKERS_PER_CHANNEL_MAX: Final = 256  # a broker has a connection of its own; one peer must not lock all others out
+TOPICS_MAX: Final = 200_000
+NAME_LENGTH_MAX: Final = 255  # of a cluster, a broker name, an address or a topic
+FILTER_SERVERS_MAX: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +74,32 @@ def register_broker_enabled(table: RouteTable, broker: Registration) -> bool:
     unknown = broker.address not in table.live
     overtook_the_first = broker.broker_id == MASTER_ID and unknown and len(broker.topics) == 1
     full = unknown and len(table.live) >= BROKERS_MAX
-    return not overtook_the_first and not full and len(table.topic_queues) + len(broker.topics) <= TOPICS_MAX
+    has_room = len(table.topic_queues) + len(broker.topics) <= TOPICS_MAX
+    return not overtook_the_first and not full and has_room and has_sound_names(broker)
+
+
+def has_sound_names(broker: Registration) -> bool:
+    """Whether everything that a registration names can be told to others."""
+    names = (broker.cluster, broker.broker_name, broker.address)
+    if not all(0 < len(name) <= NAME_LENGTH_MAX for name in names) or len(broker.ha_server_addr) > NAME_LENGTH_MAX:
+        return False
+    servers = broker.filter_servers
+    if len(servers) > FILTER_SERVERS_MAX or any(len(server) > NAME_LENGTH_MAX for server in servers):
+        return False
+    return all(len(name) <= NAME_LENGTH_MAX for name in broker.topics)
+
+
+def has_room_on(table: RouteTable, broker: Registration, channel: ChannelId) -> bool:
+    """Whether one more broker may register over a connection."""
+    there = table.addresses_of(channel)
+    return broker.address in there or len(there) < BROKERS_PER_CHANNEL_MAX
 
 
 def register_broker(
     table: RouteTable, broker: Registration, channel: ChannelId, now_ms: TimestampMs
 ) -> Step[RouteTable, CloseChannel]:
     # Enabled
-    if not register_broker_enabled(table, broker):
+    if not register_broker_enabled(table, broker) or not has_room_on(table, broker, channel):
         return Step(table)
     # Next
     before = table.brokers.get(broker.broker_name)
@@ -92,6 +113,7 @@ def register_broker(
         brokers=table.brokers.insert(broker.broker_name, with_address(before, broker)),
         clusters=table.clusters.insert(broker.cluster, members.insert(broker.broker_name)),
         live=table.live.insert(broker.address, LiveBroker(now_ms, broker.data_version, channel, broker.ha_server_addr)),
+        channels=moved(table, broker.address, channel),
         filter_servers=(
             table.filter_servers.insert(broker.address, broker.filter_servers)
             if broker.filter_servers
@@ -129,6 +151,8 @@ def register_more(table: RouteTable, broker: Registration, channel: ChannelId) -
     if live is None or live.channel != channel or live.data_version != broker.data_version:
         return table
     assert len(broker.topics) <= TOPICS_AT_ONCE, "the others wait for their turn"
+    if len(table.topic_queues) + len(broker.topics) > TOPICS_MAX:
+        return table  # somebody else was quicker
     topic_queues = with_topics(table.topic_queues, broker.broker_name, broker.topics.values())
     return replace(table, topic_queues=topic_queues)
 
@@ -201,7 +225,7 @@ def unregister_broker(
 ) -> Step[RouteTable, CloseChannel]:
     # Enabled: always; leaving twice changes nothing the second time
     # Next: the id goes whatever its address is, and the cluster is the one the broker names
-    after = replace(table, live=table.live.discard(address), filter_servers=table.filter_servers.discard(address))
+    after = without_live(table, address)
     broker = after.brokers.get(broker_name)
     if broker is not None and broker_id in broker.broker_addrs:
         after = without_broker_id(after, broker, broker_id, (cluster,))
@@ -237,7 +261,7 @@ def expire_brokers(table: RouteTable, now_ms: TimestampMs) -> Step[RouteTable, C
 
 def close_broker_channel(table: RouteTable, channel: ChannelId) -> Step[RouteTable, CloseChannel]:
     # Enabled: only for a channel that some broker registered over last; who came back on another is not hurt
-    addresses = sorted(address for address, live in table.live.items() if live.channel == channel)
+    addresses = sorted(table.addresses_of(channel))
     if not addresses:
         return Step(table)
     # Next
@@ -250,15 +274,45 @@ def close_broker_channel(table: RouteTable, channel: ChannelId) -> Step[RouteTab
 
 
 def without_addresses(table: RouteTable, addresses: Iterable[str]) -> RouteTable:
-    """The tables without these broker addresses and without what only they held up."""
-    for address in addresses:
-        table = replace(table, live=table.live.discard(address), filter_servers=table.filter_servers.discard(address))
-        for broker in sorted(table.brokers.values(), key=lambda broker: broker.broker_name):
-            ids = [id_ for id_, known in broker.broker_addrs.items() if known == address]
-            if ids:
-                table = without_broker_id(table, broker, BrokerId(ids[0]), table.clusters.keys())
-                break  # an address belongs to the first broker name that lists it
-    return table
+    """The tables without these broker addresses and without what only they held up. One look through each table,
+    however many addresses there are."""
+    gone: set[str] = set(addresses)
+    for address in gone:
+        table = without_live(table, address)
+    brokers, emptied = table.brokers, set[str]()
+    for name in sorted(table.brokers):
+        broker = table.brokers[name]
+        left = dict(broker.broker_addrs)
+        for id_, address in broker.broker_addrs.items():
+            if address in gone:
+                gone.discard(address)  # an address belongs to the first broker name that lists it
+                del left[id_]
+        if not left:
+            emptied.add(name)
+        elif len(left) < len(broker.broker_addrs):
+            brokers = brokers.insert(name, replace(broker, broker_addrs=left))
+    return without_names(replace(table, brokers=brokers), emptied, table.clusters.keys())
+
+
+def without_live(table: RouteTable, address: str) -> RouteTable:
+    """The tables without an address that is alive, if it was."""
+    return replace(
+        table,
+        live=table.live.discard(address),
+        channels=moved(table, address, None),
+        filter_servers=table.filter_servers.discard(address),
+    )
+
+
+def moved(table: RouteTable, address: str, channel: ChannelId | None) -> HashTrieMap[ChannelId, HashTrieSet[str]]:
+    """The addresses by connection after one of them has come to another connection, or to none."""
+    channels, known = table.channels, table.live.get(address)
+    if known is not None:
+        rest = channels[known.channel].discard(address)
+        channels = channels.insert(known.channel, rest) if rest else channels.discard(known.channel)
+    if channel is None:
+        return channels
+    return channels.insert(channel, (channels.get(channel) or HashTrieSet()).insert(address))
 
 
 def without_broker_id(
@@ -270,14 +324,25 @@ def without_broker_id(
     addresses = {id_: address for id_, address in broker.broker_addrs.items() if id_ != broker_id}
     if addresses:
         return replace(table, brokers=table.brokers.insert(name, replace(broker, broker_addrs=addresses)))
-    members = table.clusters
+    return without_names(table, {name}, clusters)
+
+
+def without_names(table: RouteTable, names: Set[str], clusters: Iterable[str]) -> RouteTable:
+    """The tables without some broker names, in these clusters and in all topics."""
+    if not names:
+        return table
+    members, brokers, topic_queues = table.clusters, table.brokers, table.topic_queues
     for cluster in sorted(clusters):
-        if name in members.get(cluster, ()):
-            left = members[cluster].discard(name)
-            members = members.insert(cluster, left) if left else members.discard(cluster)
-    topic_queues = table.topic_queues
+        left = members.get(cluster) or HashTrieSet()
+        for name in sorted(names):
+            left = left.discard(name)
+        members = members.insert(cluster, left) if left else members.discard(cluster)
+    for name in names:
+        brokers = brokers.discard(name)
     for topic, queues in table.topic_queues.items():
-        if name in queues:
-            rest = queues.discard(name)
+        rest = queues
+        for name in names if len(names) < len(queues) else [name for name in queues if name in names]:
+            rest = rest.discard(name)
+        if len(rest) < len(queues):
             topic_queues = topic_queues.insert(topic, rest) if rest else topic_queues.discard(topic)
-    return replace(table, topic_queues=topic_queues, brokers=table.brokers.discard(name), clusters=members)
+    return replace(table, topic_queues=topic_queues, brokers=brokers, clusters=members)

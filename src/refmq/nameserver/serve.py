@@ -35,6 +35,7 @@ from refmq.nameserver.registration import (
     Registration,
     close_broker_channel,
     expire_brokers,
+    has_room_on,
     master_of,
     query_data_version,
     query_data_version_enabled,
@@ -42,7 +43,15 @@ from refmq.nameserver.registration import (
     register_broker_enabled,
     unregister_broker,
 )
-from refmq.nameserver.settings import HIDDEN, KEY_BY_NAME, black_list, checked_value, default_settings, unknown_key
+from refmq.nameserver.settings import (
+    HIDDEN,
+    KEY_BY_NAME,
+    SETTINGS_BYTES_MAX,
+    black_list,
+    checked_value,
+    default_settings,
+    unknown_key,
+)
 from refmq.nameserver.tables import ChannelId, RouteTable
 from refmq.protocol import headers
 from refmq.protocol.bodies.codec import JsonStyle, decode_body, encode_body
@@ -58,6 +67,8 @@ from refmq.protocol.versions import V3_0_11
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+REFUSED: Final = "register broker failed"
+VERSION_BYTES_MAX: Final = 4096
 CRC_MASK: Final = 0x7FFF_FFFF  # UtilAll.crc32 of upstream drops the sign bit
 NO_VERSION: Final = DataVersion(timestamp=0, counter=0)
 
@@ -162,8 +173,8 @@ def decode_registration(command: RemotingCommand) -> Registration:
 
 
 def serve_registration(state: NameserverState, asked: Asked, broker: Registration) -> NameserverStep:
-    if not register_broker_enabled(state.routes, broker):
-        remark = "register broker failed: an unknown broker sent a single topic, or there are too many"
+    if not register_broker_enabled(state.routes, broker) or not has_room_on(state.routes, broker, asked.channel):
+        remark = f"{REFUSED}: an unknown broker sent a single topic, a name is too long, or there are too many"
         return answer(state, asked, ResponseCode.SYSTEM_ERROR, remark=remark)
     step = of_routes(state, register_broker(state.routes, broker, asked.channel, asked.now_ms))
     master = master_of(step.state.routes, broker.broker_name, broker.broker_id)
@@ -192,7 +203,7 @@ def serve_unregister_broker(state: NameserverState, asked: Asked) -> NameserverS
 
 def serve_query_data_version(state: NameserverState, asked: Asked) -> NameserverStep:
     header = headers.decode_header(headers.QueryDataVersionRequest, asked.command)
-    version = decode_body(DataVersion, asked.command.body)
+    version = decode_body(DataVersion, asked.command.body, bytes_max=VERSION_BYTES_MAX)
     changed = not query_data_version_enabled(state.routes, header.broker_addr, version)
     step = of_routes(state, query_data_version(state.routes, header.broker_addr, version, asked.now_ms))
     known = state.routes.live.get(header.broker_addr)
@@ -305,6 +316,8 @@ def serve_kv_list(state: NameserverState, asked: Asked) -> NameserverStep:
 
 
 def serve_update_settings(state: NameserverState, asked: Asked) -> NameserverStep:
+    if len(asked.command.body) > SETTINGS_BYTES_MAX:
+        raise UsageError(f"Settings have at most {SETTINGS_BYTES_MAX} bytes.")
     try:
         given = parse_properties(asked.command.body.decode())
     except (UnicodeDecodeError, WireError):
@@ -320,6 +333,7 @@ def serve_update_settings(state: NameserverState, asked: Asked) -> NameserverSte
         settings = settings.insert(name, checked_value(key, value))
     after = replace(state, settings=settings)
     content = format_properties(sorted_settings(settings)).encode()
+    assert parse_properties(content.decode()) == sorted_settings(settings), "what is written is read back"
     return answered(Step(after, (PersistSettings(content),), Event("UpdateSettings", a=len(given))), asked)
 
 

@@ -17,6 +17,9 @@ from refmq.errors import UsageError
 
 DEFAULT_PORT: Final = 9876
 
+SETTINGS_BYTES_MAX: Final = 64 << 10
+"""Of a request that changes settings."""
+
 
 @dataclass(frozen=True, slots=True)
 class Key:
@@ -27,22 +30,22 @@ class Key:
     default: str
     meaning: str
     has_effect: bool = True
-    path_like: bool = False
-    """Names a file or guards those that do: never changed over the wire."""
+    is_fixed: bool = False
+    """Names a file, guards those that do, or says who can reach the nameserver and how: never changed over the wire."""
 
 
 KEYS: Final = (
-    Key("listenPort", int, str(DEFAULT_PORT), "The port to listen on."),
-    Key("bindAddress", str, "0.0.0.0", "The address to listen on (5.x; 4.9 always listens on all)."),
-    Key("rocketmqHome", str, "", "Upstream's installation folder.", has_effect=False, path_like=True),
-    Key("kvConfigPath", str, "", "The file of the key-value configuration.", path_like=True),
-    Key("configStorePath", str, "", "The file that changed settings are written to.", path_like=True),
+    Key("listenPort", int, str(DEFAULT_PORT), "The port to listen on.", is_fixed=True),
+    Key("bindAddress", str, "0.0.0.0", "The address to listen on (5.x; 4.9 always listens on all).", is_fixed=True),
+    Key("rocketmqHome", str, "", "Upstream's installation folder.", has_effect=False, is_fixed=True),
+    Key("kvConfigPath", str, "", "The file of the key-value configuration.", is_fixed=True),
+    Key("configStorePath", str, "", "The file that changed settings are written to.", is_fixed=True),
     Key(
         "configBlackList",
         str,
         "configBlackList;configStorePath;kvConfigPath",
         "More keys, separated by `;`, that cannot be changed over the wire.",
-        path_like=True,
+        is_fixed=True,
     ),
     Key("orderMessageEnable", bool, "false", "Whether routes carry the order configuration of their topic."),
     Key("serverChannelMaxIdleTimeSeconds", int, "120", "A connection silent for this long is closed."),
@@ -60,11 +63,17 @@ KEYS: Final = (
     Key("writeBufferLowWaterMark", int, "0", "Netty's write buffer.", has_effect=False),
     Key("serverPooledByteBufAllocatorEnable", bool, "true", "Netty's allocator.", has_effect=False),
     Key("useEpollNativeSelector", bool, "false", "Netty's selector.", has_effect=False),
-    Key("tls.server.mode", str, "permissive", "disabled, permissive or enforcing (upstream: in tls.properties)."),
-    Key("tls.server.certPath", str, "", "The certificate; without one a self-signed one is made.", path_like=True),
-    Key("tls.server.keyPath", str, "", "The key of the certificate.", path_like=True),
-    Key("tls.server.keyPassword", str, "", "The password of the key.", path_like=True),
-    Key("tls.server.trustCertPath", str, "", "Clients must show a certificate of this authority.", path_like=True),
+    Key(
+        "tls.server.mode",
+        str,
+        "permissive",
+        "disabled, permissive or enforcing.",
+        is_fixed=True,
+    ),
+    Key("tls.server.certPath", str, "", "The certificate; without one a self-signed one is made.", is_fixed=True),
+    Key("tls.server.keyPath", str, "", "The key of the certificate.", is_fixed=True),
+    Key("tls.server.keyPassword", str, "", "The password of the key.", is_fixed=True),
+    Key("tls.server.trustCertPath", str, "", "Clients must show a certificate of this authority.", is_fixed=True),
 )
 KEY_BY_NAME: Final = {key.name: key for key in KEYS}
 assert len(KEY_BY_NAME) == len(KEYS), "no key is there twice"
@@ -121,6 +130,6 @@ def read_settings(given: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
 
 def black_list(settings: Mapping[str, str]) -> frozenset[str]:
     """The keys that cannot be changed over the wire."""
-    own = {key.name for key in KEYS if key.path_like}
+    own = {key.name for key in KEYS if key.is_fixed}
     named = {name.strip() for name in settings.get("configBlackList", "").split(";")}
     return frozenset(own | named - {""})

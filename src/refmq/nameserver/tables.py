@@ -55,6 +55,11 @@ class RouteTable:
     clusters: HashTrieMap[str, HashTrieSet[str]] = field(default_factory=HashTrieMap)
     live: HashTrieMap[str, LiveBroker] = field(default_factory=HashTrieMap)
     filter_servers: HashTrieMap[str, tuple[str, ...]] = field(default_factory=HashTrieMap)
+    channels: HashTrieMap[ChannelId, HashTrieSet[str]] = field(default_factory=HashTrieMap)
+    """The live addresses by the connection over which each was heard last."""
+
+    def addresses_of(self, channel: ChannelId) -> HashTrieSet[str]:
+        return self.channels.get(channel) or HashTrieSet()
 
 
 def violations(table: RouteTable) -> Iterator[str]:
@@ -81,6 +86,9 @@ def violations(table: RouteTable) -> Iterator[str]:
                 yield f"topic {topic} has the queues of {data.broker_name} under {name}"
             if name not in table.brokers:
                 yield f"topic {topic} is on broker {name}, which is gone"
+    by_channel = {(live.channel, address) for address, live in table.live.items()}
+    if by_channel != {(channel, address) for channel, addresses in table.channels.items() for address in addresses}:
+        yield "the addresses by connection are not those that are alive"
     for address in table.filter_servers:
         if address not in table.live:
             yield f"filter servers of {address}, which is gone"

@@ -18,10 +18,12 @@ import logging
 import random
 import socket
 import time
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from refmq.broker import clients, registered_filters
 from refmq.broker.check_rounds import CheckLimits, CheckRounds, Progress
@@ -31,7 +33,7 @@ from refmq.broker.handed_over import HandedOver
 from refmq.broker.handlers.transaction import ask_producer
 from refmq.broker.queue_locks import QueueLocks, restart_broker
 from refmq.broker.stats import SAMPLING, Period
-from refmq.errors import DiskError, FlushFailed, RefmqError
+from refmq.errors import DiskError, FlushFailed, RefmqError, UsageError
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
@@ -51,6 +53,8 @@ from refmq.store.values import RecoveryReport
 from refmq.trace.record import NoRecorder, Recorder
 
 CONFIG_DIRECTORY: Final = "config"
+
+T = TypeVar("T")
 
 VIP_PORT_BELOW: Final = 2
 """Java clients with the VIP channel use the port this far below the main one."""
@@ -74,7 +78,9 @@ class BrokerNode:
         recorder: Recorder | None = None,
         settings_file: tuple[Disk, str] | None = None,
         seed: int | None = None,
+        survives_bugs: bool = True,
     ) -> None:
+        """`survives_bugs`: a bug of ours in a timer is a line in the log; for whoever looks for bugs it is the end."""
         self.engine = engine
         self.recovery: RecoveryReport | None = None
         self._config = config
@@ -83,6 +89,7 @@ class BrokerNode:
         self._settings_file = settings_file
         self._recorder = recorder or NoRecorder()
         self._random = random.Random(seed)
+        self._survives_bugs = survives_bugs
         self._broker: Broker | None = None
         self._registration: Registrar | None = None
         self._rounds: CheckRounds | None = None
@@ -90,7 +97,7 @@ class BrokerNode:
         """A message was put into a delay queue."""
         self._day: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._to_save: dict[str, bytes] = {}
+        self._to_save: dict[str, Callable[[], bytes]] = {}
         self._saving: dict[str, asyncio.Lock] = {}
         self._loop = asyncio.get_running_loop()
         self.failure: asyncio.Future[BaseException] = self._loop.create_future()
@@ -224,11 +231,7 @@ class BrokerNode:
         async def turns() -> None:
             await asyncio.sleep(period_s if first_s is None else first_s)
             while True:
-                try:
-                    await work()
-                except RefmqError as error:
-                    log.warning("%s", error)
-                    self._end_if_flush_failed(error)
+                await self._survived(work(), "a timer")
                 await asyncio.sleep(period_s)
 
         self.spawn(turns(), "timer")
@@ -237,13 +240,12 @@ class BrokerNode:
         """Delivers delayed messages when due; sleeps until the next one is due or a new one arrives."""
         while True:
             self._delayed.clear()
+            turn = await self._survived(
+                self.broker.delay.deliver_due(self.now_ms()), "the delivery of delayed messages"
+            )
             wait_s: float | None = DELIVER_AGAIN_S
-            try:
-                turn = await self.broker.delay.deliver_due(self.now_ms())
+            if turn is not None:
                 wait_s = None if turn.next_due_ms is None else max(0, turn.next_due_ms - self.now_ms()) / 1000
-            except RefmqError as error:
-                log.warning("delayed messages were not delivered: %s", error)
-                self._end_if_flush_failed(error)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await self._delayed.wait()
@@ -253,12 +255,28 @@ class BrokerNode:
         while True:
             config = self.broker.config
             await asyncio.sleep(config.transaction_check_interval / 1000)
-            try:
-                await self.broker.ensure_topic(TRANS_HALF_TOPIC, 1)
-                await self.rounds.run(CheckLimits(config.transaction_check_max, config.transaction_time_out))
-            except RefmqError as error:
-                log.warning("check round failed: %s", error)
-                self._end_if_flush_failed(error)
+            await self._survived(self.broker.ensure_topic(TRANS_HALF_TOPIC, 1), "the topic of half messages")
+            limits = CheckLimits(config.transaction_check_max, config.transaction_time_out)
+            await self._survived(self.rounds.run(limits), "a check round")
+
+    async def _survived(self, work: Awaitable[T], what: str) -> T | None:
+        """The result of work of a timer, or None after an error, which is reported.
+
+        A timer looks at what peers have sent. Whatever one of them has found to send, the others' turns come: so no
+        error ends the timer, nor the process. What it did before the error stays done, and its next turn begins anew.
+        """
+        try:
+            return await work
+        except RefmqError as error:
+            log.warning("%s: %s", what, error)
+            self._end_if_flush_failed(error)
+        except Exception as error:
+            if not self._survives_bugs:
+                raise
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(where.filename).name}:{where.lineno}"
+            log.error("%s hit a bug in refmq, at %s: %s: %s", what, place, type(error).__name__, error)
+        return None
 
     async def _save_offsets(self) -> None:
         """Saves the offsets; those of the check rounds only as far as the log justifies them."""
@@ -278,13 +296,14 @@ class BrokerNode:
 
     async def _scan_clients(self) -> None:
         self.broker.apply_clients(clients.scan_members(self.broker.state.clients, self.now_ms()))
+        self.broker.expire_loans()
 
     async def _save_filters(self) -> None:
         broker = self.broker
         kept = registered_filters.purge(broker.state.filters, self.now_ms(), broker.config.filter_data_clean_time_span)
         broker.state = replace(broker.state, filters=kept)
         if len(kept) or self._disk.exists(f"{CONFIG_DIRECTORY}/{FILTERS_FILE}"):
-            await self.save(FILTERS_FILE, encode_body(registered_filters.to_file(kept), JsonStyle.FASTJSON))
+            await self.save(FILTERS_FILE, lambda: encode_body(registered_filters.to_file(kept), JsonStyle.FASTJSON))
 
     async def _clean(self) -> None:
         now_ms = self.now_ms()
@@ -321,15 +340,15 @@ class BrokerNode:
     def emit(self, event: Event) -> None:
         self._recorder.record(event)
 
-    async def save(self, file: str, body: bytes) -> None:
+    async def save(self, file: str, encode: Callable[[], bytes]) -> None:
         """Saves one version of a file at a time; requests that arrive meanwhile share one more write, of the newest."""
-        self._to_save[file] = body
+        self._to_save[file] = encode
         async with self._saving.setdefault(file, asyncio.Lock()):
             newest = self._to_save.pop(file, None)
             if newest is None:
                 return
             try:
-                await replace_text_file(self._disk, f"{CONFIG_DIRECTORY}/{file}", newest)
+                await replace_text_file(self._disk, f"{CONFIG_DIRECTORY}/{file}", newest())
             except DiskError as error:
                 self._to_save.setdefault(file, newest)  # the next in line tries again
                 self._end_if_flush_failed(error)
@@ -341,7 +360,11 @@ class BrokerNode:
         disk, path = self._settings_file
         async with self._saving.setdefault(path, asyncio.Lock()):
             stored = parse_properties((read_text_file_or_backup(disk, path) or b"").decode("utf-8", "replace"))
-            await replace_text_file(disk, path, format_properties({**stored, **given}).encode())
+            wanted = {**stored, **given}
+            text = format_properties(wanted)
+            if parse_properties(text) != wanted:
+                raise UsageError("the settings would be read back as others; nothing was changed")
+            await replace_text_file(disk, path, text.encode())
 
     def disk_capacity(self) -> tuple[int, int]:
         usage = self._disk.usage("")

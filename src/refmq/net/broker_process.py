@@ -18,7 +18,7 @@ from refmq.net.address import format_address
 from refmq.net.broker_node import BrokerNode
 from refmq.net.engines import EngineChoice, EngineSurroundings, open_engine
 from refmq.net.files import RealDisk
-from refmq.net.limits import Limits
+from refmq.net.limits import Limits, within_descriptors
 from refmq.net.nameserver import FileOn, Nameserver
 from refmq.net.nameserver_process import KV_FILE, nameserver_label, plan_tls, read_conf
 from refmq.net.process import raise_open_files_limit, stop_on_signals
@@ -27,6 +27,9 @@ from refmq.store import StoreConfig
 from refmq.trace.writer import recording
 
 STOP_TIMEOUT_S: Final = 10.0
+REQUESTS_PER_TURN_MAX: Final = 16
+"""Of one peer: a pull may take a tenth of a millisecond, and several peers may have a burst of them."""
+
 SETTINGS_FILE: Final = "broker.properties"
 STORE_FOLDER: Final = "store"
 
@@ -88,12 +91,17 @@ def plan_broker(options: BrokerOptions) -> BrokerPlan:
 
 @contextlib.asynccontextmanager
 async def running_broker(
-    plan: BrokerPlan, disk: Disk, settings_file: tuple[Disk, str] | None, tls: ServerTls
+    plan: BrokerPlan,
+    disk: Disk,
+    settings_file: tuple[Disk, str] | None,
+    tls: ServerTls,
+    descriptors: int,
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
-    """A listening broker and its address; stopped in bounded time on exit."""
+    """A listening broker with so many descriptors for its connections, and its address; stopped in bounded time on
+    exit."""
     idle_s = float(plan.config.server_channel_max_idle_time_seconds)
-    limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s)
-    limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
+    limits = Limits(idle_timeout_s=idle_s, frame_timeout_s=idle_s, requests_per_turn_max=REQUESTS_PER_TURN_MAX)
+    limits = within_descriptors(limits, descriptors)
     with recording(plan.trace, plan.config.broker_name) as recorder:
         surroundings = EngineSurroundings(limits=limits, tls=tls, recorder=recorder)
         engine = open_engine(plan.engine, disk, plan.store, surroundings)
@@ -115,7 +123,8 @@ async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
     tls = plan_tls(plan.tls, plan.folder / "tls", warn)
     disk, settings_disk = RealDisk(plan.folder), RealDisk(plan.settings_path.parent)
     try:
-        async with running_broker(plan, disk, (settings_disk, plan.settings_path.name), tls) as (node, _):
+        settings_file = (settings_disk, plan.settings_path.name)
+        async with running_broker(plan, disk, settings_file, tls, raise_open_files_limit()) as (node, _):
             config = node.broker.config
             at = f" and name server is {config.namesrv_addr}" if config.namesrv_addr else ""
             for note in node.recovery.notes if node.recovery is not None else ():
@@ -138,9 +147,11 @@ async def run_serve_process(
 ) -> None:
     """A nameserver and a broker that knows it, in one process, until SIGTERM or Ctrl-C."""
     stop = stop_on_signals()
+    descriptors = raise_open_files_limit()
     with recording(plan.trace, nameserver_label(namesrv_port)) as trace:
         nameserver = Nameserver(
             kv_file=FileOn(kv_disk, KV_FILE) if kv_disk is not None else None,
+            limits=within_descriptors(Limits(), descriptors // 4),
             tls=tls,
             record=None if trace is None else trace.record,
         )
@@ -148,7 +159,7 @@ async def run_serve_process(
         address = format_address(host, port)
         try:
             known = replace(plan, config=replace(plan.config, namesrv_addr=address))
-            async with running_broker(known, disk, None, tls) as (node, _):
+            async with running_broker(known, disk, None, tls, descriptors - descriptors // 4) as (node, _):
                 say(address, node)
                 nameserver.failure.add_done_callback(lambda _: stop.set())
                 await wait_for_end(stop, node)

@@ -41,6 +41,7 @@ Answer: TypeAlias = RemotingCommand | None
 Handler: TypeAlias = Callable[["Connection", RemotingCommand], Answer | Awaitable[Answer]]
 
 SYSTEM_ERROR: Final = 1
+ACCOUNT_AGAIN_S: Final = 0.25  # how late unsent bytes that are gone may still be counted
 OPAQUE_MAX: Final = 0x7FFF_FFFF  # request ids are positive 32-bit numbers here; upstream's wrap into the negative ones
 GATHERED_BYTES_MAX: Final = 64 << 10  # anything larger is sent immediately
 COMMAND_OVERHEAD_BYTES: Final = 512  # what a decoded request takes besides its body, roughly
@@ -81,6 +82,7 @@ class Connection(asyncio.Protocol):
         self._decoder = new_decoder(limits.frame_length_max)
         self._commands: Iterator[RemotingCommand] | None = None  # complete frames waiting for their turn
         self._pump_scheduled = False
+        self._account_again: asyncio.TimerHandle | None = None
         self._outgoing: list[bytes] = []  # written; sent at the end of this turn
         self._outgoing_bytes = 0
         self._will_flush = False
@@ -511,8 +513,14 @@ class Connection(asyncio.Protocol):
 
     def _account(self) -> None:
         if self._budget is not None and not self.closed:
-            held = self._decoder.buffered + self._in_flight_bytes + self._unsent_bytes()
-            self._budget.hold(self, held)
+            unsent = self._unsent_bytes()
+            self._budget.hold(self, self._decoder.buffered + self._in_flight_bytes + unsent)
+            if unsent and self._account_again is None:  # nobody tells when the last of it is gone
+                self._account_again = self._loop.call_later(ACCOUNT_AGAIN_S, self._recount)
+
+    def _recount(self) -> None:
+        self._account_again = None
+        self._account()
 
     def _check_timeouts(self) -> None:
         now = self._loop.time()
@@ -546,6 +554,8 @@ class Connection(asyncio.Protocol):
         assert self.close_reason is not None
         if self._timer is not None:
             self._timer.cancel()
+        if self._account_again is not None:
+            self._account_again.cancel()
         if self._budget is not None:
             self._budget.hold(self, 0)
         self._commands = None

@@ -25,7 +25,7 @@ from refmq.model.ids import TimestampMs
 from refmq.net.connection import Connection, Handler
 from refmq.net.fast_plane import HOT, FastPlane
 from refmq.net.fast_store import FastStore
-from refmq.net.limits import Limits
+from refmq.net.limits import Admission, Limits
 from refmq.net.plane_runner import PlaneRunner
 from refmq.net.server import Server
 from refmq.net.tls import ServerTls
@@ -65,9 +65,11 @@ class LoopEngine(PlaneRunner):
         self.recorder = recorder
         self._parked_in_c: dict[int, Frame] = {}
         """Pulls that wait in C, by the number of their frame."""
-        numbers = itertools.count(1)
-        self._main = Server(around(partial(self._serve, False)), limits, tls=tls, numbers=numbers)
-        self._vip = Server(around(partial(self._serve, True)), limits, tls=tls, numbers=numbers)
+        numbers, admission = itertools.count(1), Admission((limits or Limits()).connections_max)
+        self._main, self._vip = (
+            Server(around(partial(self._serve, on_vip)), limits, tls=tls, numbers=numbers, admission=admission)
+            for on_vip in (False, True)
+        )
         self._known: set[int] = set()
         """Connections that have sent something: their end matters."""
         self._flush_wanted = asyncio.Event()

@@ -126,8 +126,9 @@ class FastPlane:
 
     # --- tables ----------------------------------------------------------------------------------------------------
 
-    def install(self, snapshot: Snapshot) -> None:
-        """From now on requests are checked against this."""
+    def install(self, snapshot: Snapshot, *, new_group: str | None = None) -> None:
+        """From now on requests are checked against this. If all that is new is a group, its name saves comparing the
+        others: there may be a hundred thousand."""
         before, self._installed = self._installed, snapshot
         if (
             before is None
@@ -139,7 +140,10 @@ class FastPlane:
         takes_retries = before is None or before.config.filter_support_retry == snapshot.config.filter_support_retry
         if before is None or before.topics is not snapshot.topics or not takes_retries:
             self._install_topics({} if before is None or not takes_retries else before.topics, snapshot)
-        if before is None or before.groups is not snapshot.groups:
+        if before is not None and new_group is not None:
+            assert len(snapshot.groups) == len(before.groups) + 1, "one group is new"
+            self._put_group(new_group, snapshot.groups[new_group])
+        elif before is None or before.groups is not snapshot.groups:
             self._install_groups({} if before is None else before.groups, snapshot.groups)
         if before is None or before.consumers is not snapshot.consumers:
             self._install_consumers({} if before is None else before.consumers, snapshot.consumers)
@@ -192,13 +196,16 @@ class FastPlane:
             self._native.remove_group(name.encode())
         for name, group in after.items():
             if before.get(name) is not group:
-                self._native.put_group(
-                    name.encode(),
-                    group.consume_enable,
-                    group.consume_broadcast_enable,
-                    group.broker_id,
-                    group.which_broker_when_consume_slowly,
-                )
+                self._put_group(name, group)
+
+    def _put_group(self, name: str, group: SubscriptionGroupConfig) -> None:
+        self._native.put_group(
+            name.encode(),
+            group.consume_enable,
+            group.consume_broadcast_enable,
+            group.broker_id,
+            group.which_broker_when_consume_slowly,
+        )
 
     def _install_consumers(self, before: Mapping[str, Subscribers], after: Mapping[str, Subscribers]) -> None:
         for name in [name for name in before if name not in after]:

@@ -372,7 +372,7 @@ class FastStore:
         codes = None if message_filter.tag_codes is None else tuple(message_filter.tag_codes)
         matches = message_filter.matches_properties if message_filter.reads_properties else None
         status, following, low, high, records, suggest_slave = self._store.get_message(
-            _utf8(topic), queue_id, queue_offset, count_max, codes, matches
+            _utf8(topic), queue_id, queue_offset, count_max, codes, matches, message_filter.terms
         )
         return GetResult(
             GetStatus(status), QueueOffset(following), QueueOffset(low), QueueOffset(high), records, suggest_slave

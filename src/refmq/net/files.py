@@ -41,6 +41,7 @@ LOCK_TEXT: Final = b"lock"
 """What the lock file holds, as Java's store writes it."""
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _FILE_MODE: Final = 0o644
 _DIRECTORY_MODE: Final = 0o755
 _FLOCK: Final = struct.Struct("hhqqi4x")
@@ -103,7 +104,8 @@ class RealDisk:
         target = self._at(path)
         with _errors(path, "create"):
             target.parent.mkdir(mode=_DIRECTORY_MODE, parents=True, exist_ok=True)
-            descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            descriptor = self._descriptors.patiently(lambda: os.open(target, flags, _FILE_MODE))
             try:
                 if not reserve:
                     os.ftruncate(descriptor, size_bytes)
@@ -148,8 +150,9 @@ class RealDisk:
     async def flush_directory(self, directory: str) -> None:
         self._refuse_failed(directory, "flush directory")
         # Opened now: by the time a thread is free, the directory may have been removed.
+        flags, at = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, self._at(directory)
         with _errors(directory, "flush directory"):
-            descriptor = os.open(self._at(directory), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            descriptor = self._descriptors.patiently(lambda: os.open(at, flags))
 
         def flush() -> None:
             try:
@@ -200,7 +203,8 @@ class RealDisk:
                 return None
             if (status.st_dev, status.st_ino) in _locks_of_this_process:
                 return os.getpid()
-            descriptor = os.open(self._at(path), os.O_RDONLY | os.O_CLOEXEC)
+            at = self._at(path)
+            descriptor = self._descriptors.patiently(lambda: os.open(at, os.O_RDONLY | os.O_CLOEXEC))
             try:
                 question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
                 answer = _FLOCK.unpack(fcntl.fcntl(descriptor, fcntl.F_GETLK, question))
@@ -321,7 +325,7 @@ class _RealFile:
         def flush() -> None:
             # This thread owns the duplicate: the pool may close its own descriptor meanwhile.
             try:
-                descriptor = self._disk._descriptors.duplicate(self)
+                descriptor = self._disk._descriptors.patiently(lambda: self._disk._descriptors.duplicate(self))
             except DiskFailed:
                 if self.is_removed:  # removed while the flush waited for a thread: nothing is left to flush
                     return
@@ -367,6 +371,25 @@ class _Descriptors:
         with self.lock:
             return os.dup(self.descriptor(file))
 
+    def patiently(self, take: Callable[[], int]) -> int:
+        """What `take` gives, which needs a descriptor that the process may not have: then one of ours is closed. That
+        nothing could be opened says nothing of the medium, and must not count as a failed flush."""
+        while True:
+            try:
+                return take()
+            except (OSError, DiskFailed) as error:
+                cause = error if isinstance(error, OSError) else error.__cause__
+                if getattr(cause, "errno", None) not in _NO_DESCRIPTOR or not self.give_up_oldest():
+                    raise
+
+    def give_up_oldest(self) -> bool:
+        """Closes the descriptor that was used least recently. False if there is none."""
+        with self.lock:
+            if not self._open:
+                return False
+            os.close(self._open.popitem(last=False)[1])
+            return True
+
     def adopt(self, file: _RealFile, descriptor: int) -> None:
         with self.lock:
             while len(self._open) >= self._max:
@@ -392,7 +415,7 @@ class _Descriptors:
             return descriptor
         with _errors(file.current_path, "open"):
             flags = (os.O_RDWR if file.writable else os.O_RDONLY) | os.O_CLOEXEC
-            descriptor = os.open(file.location, flags)
+            descriptor = self.patiently(lambda: os.open(file.location, flags))
             status = os.fstat(descriptor)
         if (status.st_dev, status.st_ino) != file.identity:
             os.close(descriptor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from refmq.protocol.frame import FRAME_LENGTH_MAX
@@ -40,7 +40,10 @@ class Limits:
     """Our own requests awaiting an answer on one connection; upstream's semaphores have the same limit."""
 
     connections_max: int = 20_000
-    """Connections of one server. One more is closed as soon as it is accepted."""
+    """Connections of the servers that share an `Admission`. One more is closed as soon as it is accepted."""
+
+    python_connections_max: int = 20_000
+    """Of a broker whose connections are in C: those that Python serves all the same, with TLS for example."""
 
     memory_bytes_max: int = 512 << 20
     """What all connections of a server hold together: incomplete frames, requests being served, unsent bytes."""
@@ -50,6 +53,33 @@ class Limits:
 
     linger_s: float = 5.0
     """How long a closing connection may take to send what is left before it is aborted."""
+
+
+def within_descriptors(limits: Limits, descriptors: int) -> Limits:
+    """The limits of a process that has so many descriptors for all its connections together."""
+    if descriptors >= limits.connections_max + limits.python_connections_max:
+        return limits
+    python = max(1, min(descriptors // 5, limits.python_connections_max))
+    rest = max(1, min(descriptors - python, limits.connections_max))
+    return replace(limits, connections_max=rest, python_connections_max=python)
+
+
+class Admission:
+    """How many connections the servers that share it may have together."""
+
+    def __init__(self, places: int) -> None:
+        assert places > 0
+        self._left = places
+
+    def enter(self) -> bool:
+        """Takes a place. False if there is none."""
+        if self._left == 0:
+            return False
+        self._left -= 1
+        return True
+
+    def leave(self) -> None:
+        self._left += 1
 
 
 class Holder(Protocol):

@@ -7,6 +7,7 @@ must not forget every broker, as upstream's does. No answer exposes these times.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -22,12 +23,14 @@ from refmq.nameserver.registration import (
     SCAN_DELAY_MS,
     SCAN_PERIOD_MS,
     CloseChannel,
+    has_room_on,
     register_broker_enabled,
     register_more,
     sliced,
     takes_topics,
 )
 from refmq.nameserver.serve import (
+    REFUSED,
     Asked,
     Effect,
     NameserverState,
@@ -50,6 +53,10 @@ from refmq.net.tls import ServerTls
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, response
 from refmq.store.text_file import read_text_file_or_backup, replace_text_file
+
+log = logging.getLogger(__name__)
+
+TELL_EVERY_S: Final = 60.0
 
 DECODED_HERE_BYTES_MAX: Final = 256 * 1024
 """A longer registration (some 1,500 topics) is parsed in a thread: 16 MB takes a second or more."""
@@ -105,6 +112,8 @@ class Nameserver:
         self._watched: set[int] = set()
         self._writing = asyncio.Lock()  # one file at a time, in the order of the steps
         self._timer: asyncio.TimerHandle | None = None
+        self._refused = 0
+        self._tell_again_s = 0.0
 
     @property
     def failure(self) -> asyncio.Future[None]:
@@ -136,6 +145,7 @@ class Nameserver:
             return self._serve_long_registration(connection, command)
         step = serve_request(self.state, ChannelId(connection.number), command, self._now_ms())
         self._take(step)
+        self._tell_refusal(connection, step)
         if len(step.effects) == 1 and isinstance(step.effects[0], Reply):
             return step.effects[0].command
         return self._perform(step.effects, command)
@@ -146,14 +156,28 @@ class Nameserver:
         if connection.closed:
             return None  # it has already closed, and we would not notice again: the broker would stay as a ghost
         channel, routes = ChannelId(connection.number), self.state.routes
-        in_slices = takes_topics(routes, broker) and register_broker_enabled(routes, broker)
+        enabled = register_broker_enabled(routes, broker) and has_room_on(routes, broker, channel)
+        in_slices = takes_topics(routes, broker) and enabled
         first, *others = sliced(broker) if in_slices else [broker]
         step = serve_registration(self.state, Asked(command, channel, self._now_ms()), first)
         self._take(step)
+        self._tell_refusal(connection, step)
         for piece in others:
             await asyncio.sleep(0)
             self.state = replace(self.state, routes=register_more(self.state.routes, piece, channel))
         return await self._perform(step.effects, command)
+
+    def _tell_refusal(self, connection: Connection, step: NameserverStep) -> None:
+        """A broker that may not register says so in its own log; here it is said once a minute."""
+        last = step.effects[-1]
+        remark = last.command.remark if isinstance(last, Reply) else None
+        if remark is None or not remark.startswith(REFUSED):
+            return
+        self._refused += 1
+        now_s = self._loop.time()
+        if now_s >= self._tell_again_s:
+            log.warning("%d registrations refused, the last one of %s: %s", self._refused, connection.peer, remark)
+            self._refused, self._tell_again_s = 0, now_s + TELL_EVERY_S
 
     def _lose(self, connection: Connection) -> None:
         self._watched.discard(connection.number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ from refmq.errors import MissingTool, UsageError
 from refmq.nameserver.settings import DEFAULT_PORT, read_settings
 from refmq.net.address import format_address
 from refmq.net.files import RealDisk
-from refmq.net.limits import Limits
+from refmq.net.limits import Limits, within_descriptors
 from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import raise_open_files_limit, stop_on_signals
 from refmq.net.tls import ServerTls, TlsMode, self_signed_certificate, server_context
@@ -126,7 +126,7 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
     if idle_s == 0:
         raise UsageError("serverChannelMaxIdleTimeSeconds must be at least 1.")
     limits = Limits(idle_timeout_s=float(idle_s), frame_timeout_s=float(idle_s))
-    limits = replace(limits, connections_max=min(limits.connections_max, raise_open_files_limit()))
+    limits = within_descriptors(limits, raise_open_files_limit())
     tls = plan_tls(plan.settings, plan.tls_folder, warn)
     for path in (plan.kv_path, plan.settings_path):
         path.parent.mkdir(parents=True, exist_ok=True)

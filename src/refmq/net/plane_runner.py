@@ -41,6 +41,7 @@ from refmq.plane.effects import (
     SetFilters,
     Tell,
     Wait,
+    WakeMore,
 )
 from refmq.plane.engine import Answer, ControlPlane
 from refmq.plane.flow import Flow
@@ -54,6 +55,7 @@ from refmq.plane.inputs import (
     Input,
     Install,
     Moment,
+    NextWoken,
     OwnPut,
     SetOffsets,
     Ticket,
@@ -158,10 +160,10 @@ class PlaneRunner(ABC):
     def uptime_ms(self) -> int:
         return int(self._loop.time() * 1000)
 
-    def install(self, snapshot: Snapshot) -> None:
+    def install(self, snapshot: Snapshot, *, new_group: str | None = None) -> None:
         with self._alone():
             if self._front is not None:
-                self._front.install(snapshot)
+                self._front.install(snapshot, new_group=new_group)
             self._feed(Install(snapshot))
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None:
@@ -288,6 +290,8 @@ class PlaneRunner(ABC):
                     told.set_result(effect.result)
             case SetFilters():
                 self.store.set_filters(effect.filters)
+            case WakeMore():
+                self._loop.call_soon(self._feed, NextWoken())
             case PutNote():
                 self._feed(OwnPut(NOBODY, effect.message, waits=False))
             case Reply() | Wait() | HandOver():

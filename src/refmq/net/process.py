@@ -7,8 +7,9 @@ import resource
 import signal
 from typing import Final
 
-RESERVED_FILES: Final = 100
-"""Descriptors that are not for connections: files, the loop's own, the standard streams."""
+RESERVED_FILES: Final = 640
+"""Descriptors that are not for connections: two pools of files, flushes, the loop's own, the standard streams. Of few
+descriptors altogether half are kept."""
 
 
 def stop_on_signals() -> asyncio.Event:
@@ -37,4 +38,4 @@ def raise_open_files_limit() -> int:
             pass  # a sandbox may forbid it; then the soft limit stays
     if soft == resource.RLIM_INFINITY:
         return 1_000_000
-    return max(1, soft - RESERVED_FILES)
+    return max(1, soft - min(RESERVED_FILES, soft // 2))

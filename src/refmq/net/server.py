@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from refmq.errors import RefmqError
 from refmq.net.address import format_address
 from refmq.net.connection import Connection, Handler
-from refmq.net.limits import Budget, Limits
+from refmq.net.limits import Admission, Budget, Limits
 from refmq.net.tls import ServerTls
 
 ACCEPT_BACKLOG = 1024  # the same as upstream's netty server
@@ -26,7 +26,7 @@ class Server:
 
     ``handler`` is described in ``refmq.net.connection``. ``failure`` ends with an ``AssertionError`` when a handler
     finds a bug in refmq; the owner of the server waits for it and stops. Servers that number their connections
-    together (a broker has two ports) share ``numbers``.
+    together (a broker has two ports) share ``numbers``, and those that share descriptors an ``admission``.
     """
 
     def __init__(
@@ -36,12 +36,14 @@ class Server:
         *,
         tls: ServerTls | None = None,
         numbers: Iterator[int] | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.refused = 0
         """Connections closed on arrival because there were too many."""
         self._handler = handler
         self._tls = tls or ServerTls()
+        self._admission = admission or Admission(self.limits.connections_max)
         self._budget = Budget(self.limits.memory_bytes_max)
         self._connections: dict[int, Connection] = {}
         self._numbers = itertools.count(1) if numbers is None else numbers
@@ -115,7 +117,7 @@ class Server:
             tasks=self._tasks,
             on_failure=self._fail,
         )
-        if self._closing or len(self._connections) >= self.limits.connections_max:
+        if self._closing or not self._admission.enter():
             self.refused += 1
             connection.give_up("too many connections")
             return connection
@@ -127,7 +129,8 @@ class Server:
         return self.adopt(next(self._numbers))
 
     def _forget(self, connection: Connection) -> None:
-        self._connections.pop(connection.number, None)
+        if self._connections.pop(connection.number, None) is not None:
+            self._admission.leave()
 
     def _fail(self, error: AssertionError) -> None:
         if not self.failure.done():

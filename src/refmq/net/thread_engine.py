@@ -30,7 +30,7 @@ from refmq.net.address import format_address, parse_address
 from refmq.net.connection import Connection, Handler
 from refmq.net.fast_plane import FastPlane
 from refmq.net.fast_store import FastStore
-from refmq.net.limits import Limits
+from refmq.net.limits import Admission, Limits
 from refmq.net.note_recorder import NoteRecorder
 from refmq.net.plane_runner import PlaneRunner
 from refmq.net.server import ACCEPT_BACKLOG, Server
@@ -87,8 +87,10 @@ class ThreadEngine(PlaneRunner):
         handlers = {on_vip_port: around(partial(self._serve, on_vip_port)) for on_vip_port in (False, True)}
         self._told = {on_vip_port: Server(handler, quiet) for on_vip_port, handler in handlers.items()}
         """The connections in C of which the control plane has heard, by their port."""
+        admission = Admission(self._limits.python_connections_max)
         self._whole = {
-            on_vip_port: Server(handler, self._limits, tls=self._tls) for on_vip_port, handler in handlers.items()
+            on_vip_port: Server(handler, self._limits, tls=self._tls, admission=admission)
+            for on_vip_port, handler in handlers.items()
         }
         """The connections that are served here."""
         self._shell: refmq_fast.Shell | None = None

@@ -76,6 +76,11 @@ class Park:
 
 
 @dataclass(frozen=True, slots=True)
+class WakeMore:
+    """More pulls were woken than one step answers: the next step is taken when others have had their turn."""
+
+
+@dataclass(frozen=True, slots=True)
 class HandOver:
     """The control plane serves this request: it is none of ours, or needs something first."""
 
@@ -135,6 +140,7 @@ Effect: TypeAlias = (
     | Tell
     | Wait
     | Park
+    | WakeMore
     | HandOver
     | PutNote
     | SetFilters

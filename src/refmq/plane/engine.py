@@ -84,8 +84,8 @@ class HotPath(Protocol):
         """The clock that durations are measured with."""
         ...
 
-    def install(self, snapshot: Snapshot) -> None:
-        """From now on requests are checked against this."""
+    def install(self, snapshot: Snapshot, *, new_group: str | None = None) -> None:
+        """From now on requests are checked against this. `new_group`: nothing is new but this group."""
         ...
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: QueueOffset) -> None: ...

@@ -7,13 +7,14 @@ consumer learns how far it may skip. A woken pull is run again and then always a
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
 
 from rpds import HashTrieMap
 
 from refmq.filter.message_filter import MessageFilter
+from refmq.filter.work import WORK_MAX, work_of
 from refmq.model.ids import QueueOffset
 from refmq.plane.inputs import Frame
 from refmq.store.api import StoreReader
@@ -23,6 +24,17 @@ K = TypeVar("K", bound=Hashable)
 
 HELD_MAX: Final = 100_000
 """Pulls that may wait at once: upstream's queue for pulls has this length."""
+
+
+HELD_PER_QUEUE_MAX: Final = 4_096
+"""Pulls that may wait for one queue, and that one message can wake. Members of a group share queues; only those of a
+group that broadcasts all wait for the same."""
+
+HELD_BYTES_MAX: Final = 128 << 20
+"""What the waiting pulls may take in memory."""
+
+PULL_BYTES: Final = 2_048
+"""What a waiting pull takes beside the texts of its fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +50,14 @@ class HeldPull:
     """In uptime."""
     message_filter: MessageFilter
 
-    def wants(self, message: Dispatched) -> bool:
-        """Whether this message is one that the pull waits for, as far as the arrival tells."""
-        wanted = self.message_filter
-        return (
-            message.queue_offset >= self.queue_offset
-            and wanted.matches_code(message.tags_code)
-            and wanted.matches_properties(message.properties)
-        )
+    def may_want(self, message: Dispatched) -> bool:
+        """Whether this message can be one that the pull waits for, as far as its unit tells."""
+        return message.queue_offset >= self.queue_offset and self.message_filter.matches_code(message.tags_code)
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes in memory, roughly."""
+        return PULL_BYTES + sum(map(len, self.frame.command.fields.values()))
 
 
 Pulls: TypeAlias = "HashTrieMap[int, HeldPull]"
@@ -59,16 +71,19 @@ class Hold:
     by_queue: HashTrieMap[tuple[str, int], Pulls] = field(default_factory=HashTrieMap)
     by_connection: HashTrieMap[int, Pulls] = field(default_factory=HashTrieMap)
     count: int = 0
+    size_bytes: int = 0
 
     def __len__(self) -> int:
         return self.count
 
-    def has_room(self) -> bool:
-        return self.count < HELD_MAX
+    def has_room(self, pull: HeldPull) -> bool:
+        waiting = self.by_queue.get((pull.topic, pull.queue_id)) or _NONE
+        has_bytes = self.size_bytes + pull.size_bytes <= HELD_BYTES_MAX
+        return self.count < HELD_MAX and len(waiting) < HELD_PER_QUEUE_MAX and has_bytes
 
     def park(self, pull: HeldPull) -> Hold:
         """The pull waits from now on."""
-        assert self.has_room(), "whoever parks a pull has asked whether there is room"
+        assert self.has_room(pull), "whoever parks a pull has asked whether there is room"
         queue, connection, number = (pull.topic, pull.queue_id), pull.frame.connection, pull.frame.number
         here, there = self.by_queue.get(queue) or _NONE, self.by_connection.get(connection) or _NONE
         assert number not in here, "a frame is parked once"
@@ -77,12 +92,13 @@ class Hold:
             self.by_queue.insert(queue, here.insert(number, pull)),
             self.by_connection.insert(connection, there.insert(number, pull)),
             self.count + 1,
+            self.size_bytes + pull.size_bytes,
         )
 
     def arrived(self, message: Dispatched) -> tuple[HeldPull, ...]:
         """The pulls that wait for this message."""
         waiting = self.by_queue.get((message.topic, message.queue_id))
-        return () if waiting is None else in_order(pull for pull in waiting.values() if pull.wants(message))
+        return () if waiting is None else tuple(_wanting(in_order(waiting.values()), message))
 
     def due(self, store: StoreReader, uptime_ms: int) -> tuple[HeldPull, ...]:
         """The pulls whose time is up and those whose queue has moved on."""
@@ -102,13 +118,27 @@ class Hold:
         """These pulls no longer wait."""
         if not pulls:
             return self
-        by_queue, by_connection = self.by_queue, self.by_connection
-        for pull in pulls:
-            by_queue = _without(by_queue, (pull.topic, pull.queue_id), pull.frame.number)
-            by_connection = _without(by_connection, pull.frame.connection, pull.frame.number)
+        by_queue = _without(self.by_queue, [((pull.topic, pull.queue_id), pull.frame.number) for pull in pulls])
+        by_connection = _without(self.by_connection, [(pull.frame.connection, pull.frame.number) for pull in pulls])
         assert self.count >= len(pulls), "only what waits can stop waiting"
         assert (self.count == len(pulls)) == (not len(by_queue)) == (not len(by_connection)), "the count is theirs"
-        return replace(self, by_queue=by_queue, by_connection=by_connection, count=self.count - len(pulls))
+        size_bytes = self.size_bytes - sum(pull.size_bytes for pull in pulls)
+        assert size_bytes >= 0
+        return Hold(by_queue, by_connection, self.count - len(pulls), size_bytes)
+
+
+def _wanting(pulls: Iterable[HeldPull], message: Dispatched) -> Iterator[HeldPull]:
+    """Those that wait for a message. When asking their expressions has cost enough, the others are simply woken."""
+    work = 0
+    for pull in pulls:
+        if not pull.may_want(message):
+            continue
+        wanted = pull.message_filter
+        if wanted.reads_properties and work < WORK_MAX:
+            work += work_of(wanted.terms, len(message.properties))
+            if not wanted.matches_properties(message.properties):
+                continue
+        yield pull
 
 
 def in_order(pulls: Iterable[HeldPull]) -> tuple[HeldPull, ...]:
@@ -116,6 +146,18 @@ def in_order(pulls: Iterable[HeldPull]) -> tuple[HeldPull, ...]:
     return tuple(sorted(pulls, key=lambda pull: pull.frame.number))
 
 
-def _without(index: HashTrieMap[K, Pulls], key: K, number: int) -> HashTrieMap[K, Pulls]:
-    left = index[key].remove(number)
-    return index.insert(key, left) if len(left) else index.remove(key)
+def _without(index: HashTrieMap[K, Pulls], entries: list[tuple[K, int]]) -> HashTrieMap[K, Pulls]:
+    """The index without these frames; thousands may go at once, so each key is looked at once."""
+    numbers: dict[K, list[int]] = {}
+    for key, number in entries:
+        numbers.setdefault(key, []).append(number)
+    for key, gone in numbers.items():
+        left = index[key]
+        if len(left) == len(gone):
+            assert all(number in left for number in gone), "only what waits can stop waiting"
+            index = index.remove(key)
+            continue
+        for number in gone:
+            left = left.remove(number)
+        index = index.insert(key, left)
+    return index

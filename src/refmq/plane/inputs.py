@@ -130,6 +130,11 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class NextWoken:
+    """The turn of more of the pulls that were woken together."""
+
+
+@dataclass(frozen=True, slots=True)
 class Closed:
     """A connection is gone."""
 
@@ -165,4 +170,5 @@ Input: TypeAlias = (
     | Deferred
     | Done
     | Drain
+    | NextWoken
 )

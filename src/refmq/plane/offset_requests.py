@@ -7,7 +7,7 @@ from dataclasses import replace
 from refmq.model.ids import QueueOffset
 from refmq.plane.effects import Reply
 from refmq.plane.inputs import Commit, Frame, Moment
-from refmq.plane.offsets import commit_offset
+from refmq.plane.offsets import ENTRIES_MAX, commit_mistake, commit_offset, commit_offset_enabled
 from refmq.plane.state import PlaneState, PlaneStep
 from refmq.protocol.codes import ResponseCode
 from refmq.protocol.command import response
@@ -21,10 +21,19 @@ from refmq.store.api import StoreReader
 
 
 def serve_update_offset(state: PlaneState, store: StoreReader, frame: Frame, now: Moment) -> PlaneStep:
-    """Stores an offset, whatever it was before and whoever sends it."""
+    """Stores an offset, whatever it was before and whoever sends it, if there can be such a queue and such a group."""
     header = decode_header(UpdateConsumerOffsetRequest, frame.command)
+    # Enabled
+    topic, group, queue_id = header.topic, header.consumer_group, header.queue_id
+    mistake = commit_mistake(topic, group, queue_id)
+    if mistake is None and not commit_offset_enabled(state.offsets, topic, group, queue_id):
+        mistake = f"the broker keeps at most {ENTRIES_MAX} offsets"
+    if mistake is not None:
+        refusal = response(frame.command, ResponseCode.SYSTEM_ERROR, remark=mistake)
+        return PlaneStep(state, (Reply(frame, refusal),))
+    # Next
     offset = QueueOffset(header.commit_offset)
-    step = commit(state, Commit(header.consumer_group, header.topic, header.queue_id, offset))
+    step = commit(state, Commit(group, topic, queue_id, offset))
     return step._replace(effects=(Reply(frame, response(frame.command, ResponseCode.SUCCESS)),))
 
 

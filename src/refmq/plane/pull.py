@@ -14,10 +14,11 @@ from refmq.filter import compile_expression, parse_tags
 from refmq.filter.message_filter import BitmapTest, MatchAll, MessageFilter, OriginFilter
 from refmq.filter.registry import FilterData, is_tag_expression
 from refmq.filter.sql_lexer import SqlSyntaxError
+from refmq.filter.work import terms_and_depth
 from refmq.model.broker_config import PERM_READ
 from refmq.model.ids import MessageQueue, QueueOffset
 from refmq.model.step import EventFields
-from refmq.plane.effects import CountPull, Effect, HandOver, Park, PutNote, Reply
+from refmq.plane.effects import CountPull, Effect, HandOver, Park, PutNote, Reply, WakeMore
 from refmq.plane.hold import HeldPull, in_order
 from refmq.plane.inputs import Arrived, Frame, Moment
 from refmq.plane.needs import NeedsGroup, Refusal
@@ -38,6 +39,12 @@ from refmq.store.values import GetResult, GetStatus, MessageToStore
 
 SUSPEND_MS_MAX: Final = 5 * 60_000
 """How long a pull may wait at most; Java clients ask for 15 s, lite ones for 20 s. Upstream has no bound."""
+
+COUNT_MAX: Final = 1024
+"""Messages that one pull may ask for: the most that Java's clients can be told to."""
+
+WOKEN_AT_ONCE: Final = 128
+"""So many pulls are answered by one step: a message may wake thousands."""
 
 LOOK_MS: Final = 5_000
 """How often the waiting pulls are looked through with long polling; without, every `SHORT_LOOK_MS`."""
@@ -95,18 +102,19 @@ def serve_pull(state: PlaneState, store: StoreReader, frame: Frame, now: Moment)
         state = replace(state, offsets=step.state)
         events = () if step.event is None else (step.event,)
     wants_to_wait = code is ResponseCode.PULL_NOT_FOUND and header.sys_flag & PullSysFlag.SUSPEND
-    if wants_to_wait and state.hold.has_room():
+    if wants_to_wait:
         assert not result.records, "a pull that found something is answered"
         pull = HeldPull(
-            frame,
+            frame._replace(command=replace(frame.command, body=b"", header=b"")),  # what it asks is in its fields
             header.topic,
             header.queue_id,
             QueueOffset(header.queue_offset),
             now.uptime_ms + suspend_ms(state.snapshot, header),
             allowed.message_filter,
         )
-        state = replace(state, hold=state.hold.park(pull))
-        return PlaneStep(state, (counted(header, result), Park(frame, header.topic)), events)
+        if state.hold.has_room(pull):
+            state = replace(state, hold=state.hold.park(pull))
+            return PlaneStep(state, (counted(header, result), Park(frame, header.topic)), events)
     # Effects
     return PlaneStep(state, answered(state.snapshot, frame, header, allowed, result, now), events)
 
@@ -139,16 +147,32 @@ def wake_due(state: PlaneState, store: StoreReader, now: Moment) -> PlaneStep:
     return wake(replace(state, looked_ms=now.uptime_ms), store, state.hold.due(store, now.uptime_ms), now)
 
 
-def wake(state: PlaneState, store: StoreReader, pulls: tuple[HeldPull, ...], now: Moment) -> PlaneStep:
-    """Runs pulls again and answers them."""
+def wake(
+    state: PlaneState,
+    store: StoreReader,
+    pulls: tuple[HeldPull, ...],
+    now: Moment,
+    *,
+    at_once_max: int = WOKEN_AT_ONCE,
+) -> PlaneStep:
+    """Runs pulls again and answers them: a few now, the others in steps to come."""
     if not pulls:
         return PlaneStep(state)
-    state = replace(state, hold=state.hold.without(pulls))
+    begun = len(state.woken) > 0 and at_once_max == WOKEN_AT_ONCE
+    state = replace(state, hold=state.hold.without(pulls), woken=state.woken + pulls)
+    return PlaneStep(state) if begun else answer_woken(state, store, now, at_once_max)
+
+
+def answer_woken(state: PlaneState, store: StoreReader, now: Moment, at_once_max: int) -> PlaneStep:
+    """Answers the next of the pulls that were woken."""
+    pulls, left = state.woken[:at_once_max], state.woken[at_once_max:]
     assert len({pull.frame.number for pull in pulls}) == len(pulls), "a pull is answered once"
     effects: list[Effect] = []
     for pull in pulls:
         effects += run_again(state.snapshot, store, pull.frame, now)
-    return PlaneStep(state, tuple(effects))
+    if left:
+        effects.append(WakeMore())
+    return PlaneStep(replace(state, woken=left), tuple(effects))
 
 
 def run_again(snapshot: Snapshot, store: StoreReader, frame: Frame, now: Moment) -> tuple[Effect, ...]:
@@ -175,7 +199,7 @@ def read(store: StoreReader, header: PullMessageRequest, allowed: PullAllowed) -
         header.topic,
         header.queue_id,
         QueueOffset(header.queue_offset),
-        max(0, header.max_msg_nums),
+        max(0, min(header.max_msg_nums, COUNT_MAX)),
         allowed.message_filter,
     )
 
@@ -276,7 +300,7 @@ def check_pull(snapshot: Snapshot, frame: Frame, header: PullMessageRequest) -> 
         return found
     if config.filter_support_retry and header.topic.startswith(RETRY_PREFIX):
         origin = OriginFilter(snapshot.filters, header.topic[len(RETRY_PREFIX) :])
-        found = replace(found, expression=None, origin=origin)
+        found = replace(found, expression=None, origin=origin, terms=snapshot.filters.terms_of_group(origin.group))
     return PullAllowed(group, found)
 
 
@@ -307,9 +331,10 @@ def inline_filter(snapshot: Snapshot, header: PullMessageRequest) -> MessageFilt
     if header.expression_type != EXPRESSION_SQL92:
         return failed
     try:
-        return MessageFilter(expression=compile_expression(header.subscription))
+        expression = compile_expression(header.subscription)
     except SqlSyntaxError:
         return failed
+    return MessageFilter(expression=expression, terms=terms_and_depth(expression)[0])
 
 
 def registered_filter(
@@ -352,4 +377,4 @@ def sql_filter(snapshot: Snapshot, data: FilterData) -> MessageFilter:
     test = None
     if snapshot.config.enable_calc_filter_bit_map:
         test = BitmapTest(data.bit_positions, snapshot.filters.bloom.bit_count, data.since)
-    return MessageFilter(bitmap_test=test, expression=data.compiled)
+    return MessageFilter(bitmap_test=test, expression=data.compiled, terms=data.terms)

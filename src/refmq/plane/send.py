@@ -23,7 +23,7 @@ from refmq.plane.snapshot import Snapshot
 from refmq.plane.state import PlaneState, PlaneStep
 from refmq.plane.topic_rules import describe, dlq_topic, name_mistake
 from refmq.protocol import names
-from refmq.protocol.bodies.config import TopicConfig, TopicFilterType
+from refmq.protocol.bodies.config import SubscriptionGroupConfig, TopicConfig, TopicFilterType
 from refmq.protocol.codes import ResponseCode
 from refmq.protocol.headers.send import SendMessageRequest, decode_send_header
 from refmq.protocol.host_address import host_of
@@ -105,7 +105,7 @@ def check_send(snapshot: Snapshot, frame: Frame, header: SendMessageRequest, now
 
 def check_topic(
     snapshot: Snapshot, frame: Frame, header: SendMessageRequest, now_ms: TimestampMs
-) -> TopicConfig | Refusal | NeedsTopic:
+) -> TopicConfig | Refusal | NeedsTopic | NeedsGroup:
     """The topic of a send, if it may be sent to."""
     config = snapshot.config
     if now_ms < config.start_accept_send_request_time_stamp:
@@ -118,6 +118,10 @@ def check_topic(
         return Refusal(ResponseCode.SYSTEM_ERROR, mistake)
     if header.topic in NOT_FOR_CLIENTS:
         return Refusal(ResponseCode.NO_PERMISSION, f"Sending message to topic[{header.topic}] is forbidden.")
+    if topic is None and header.topic.startswith(RETRY_PREFIX):
+        needed = check_retry_group(snapshot, header.topic)
+        if isinstance(needed, NeedsGroup):  # first, or the topic of a group that there cannot be would be made and stay
+            return needed
     if topic is None:
         creation = SendCreation(
             header.topic, header.default_topic, header.default_topic_queue_nums, unit_mode=bool(header.unit_mode)
@@ -144,21 +148,27 @@ def check_retry(
     snapshot: Snapshot, frame: Frame, header: SendMessageRequest, topic: TopicConfig, queue_id: int
 ) -> SendCheck:
     """Where a message to a retry topic goes: there, or to the dead letters when it was retried often enough."""
-    name = header.topic[len(RETRY_PREFIX) :]
-    assert header.topic == RETRY_PREFIX + name
-    group = snapshot.groups.get(name)
-    if group is None:
-        remark = f"subscription group not exist, {name} {FAQ}"
-        return NeedsGroup(name, Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark))
+    group = check_retry_group(snapshot, header.topic)
+    if isinstance(group, NeedsGroup):
+        return group
     retries_max = group.retry_max_times
     if frame.command.version >= V3_4_9 and header.max_reconsume_times is not None:
         retries_max = header.max_reconsume_times
     if (header.reconsume_times or 0) < retries_max:
         return check_half(snapshot, header, SendAllowed(topic, header.topic, queue_id))
-    target = dlq_topic(name)
+    target = dlq_topic(header.topic[len(RETRY_PREFIX) :])
     if target not in snapshot.topics:
         return NeedsOwnTopic(target, 1, Refusal(ResponseCode.SYSTEM_ERROR, f"topic[{target}] not exist"))
     return check_half(snapshot, header, SendAllowed(topic, target, 0))
+
+
+def check_retry_group(snapshot: Snapshot, topic: str) -> SubscriptionGroupConfig | NeedsGroup:
+    """The group whose retry topic this is."""
+    name = topic[len(RETRY_PREFIX) :]
+    assert topic == RETRY_PREFIX + name
+    remark = f"subscription group not exist, {name} {FAQ}"
+    refusal = Refusal(ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST, remark)
+    return snapshot.groups.get(name) or NeedsGroup(name, refusal)
 
 
 def check_half(snapshot: Snapshot, header: SendMessageRequest, allowed: SendAllowed) -> SendAllowed | Refusal:

@@ -20,6 +20,7 @@ from refmq.errors import RefmqError
 from refmq.plane import puts
 from refmq.plane.effects import Dispatch, HandOver, Reply, SetFilters
 from refmq.plane.flow import busy
+from refmq.plane.hold import HELD_MAX
 from refmq.plane.inputs import (
     Arrived,
     Closed,
@@ -33,13 +34,14 @@ from refmq.plane.inputs import (
     Input,
     Install,
     Moment,
+    NextWoken,
     OwnPut,
     Replicated,
     SetOffsets,
     Tick,
 )
 from refmq.plane.offset_requests import commit, serve_query_offset, serve_update_offset
-from refmq.plane.pull import serve_pull, wake, wake_arrived, wake_due
+from refmq.plane.pull import WOKEN_AT_ONCE, answer_woken, serve_pull, wake, wake_arrived, wake_due
 from refmq.plane.replicate import lose_slave, master_read_report
 from refmq.plane.send import serve_send
 from refmq.plane.state import PlaneState, PlaneStep
@@ -96,7 +98,9 @@ def step(state: PlaneState, store: StoreReader, given: Input, now: Moment) -> Pl
         case Done():
             return PlaneStep(replace(state, flow=state.flow.end(given.frame.command.code, given.frame.number)))
         case Drain():
-            return wake(state, store, state.hold.every(), now)
+            return wake(state, store, state.hold.every(), now, at_once_max=HELD_MAX)
+        case NextWoken():
+            return answer_woken(state, store, now, WOKEN_AT_ONCE)
         case _:
             assert_never(given)
 
@@ -144,4 +148,5 @@ def forget_connection(state: PlaneState, closed: Closed) -> PlaneStep:
     pulls = state.hold.of_connection(closed.connection)
     assert all(pull.frame.connection == closed.connection for pull in pulls), "others go on waiting"
     replicas = lose_slave(state.replicas, closed.connection)
-    return PlaneStep(replace(state, hold=state.hold.without(pulls), replicas=replicas))
+    woken = tuple(pull for pull in state.woken if pull.frame.connection != closed.connection)
+    return PlaneStep(replace(state, hold=state.hold.without(pulls), woken=woken, replicas=replicas))

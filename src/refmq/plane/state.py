@@ -9,7 +9,7 @@ from refmq.model.step import EventFields
 from refmq.plane.ack import WaitingPuts
 from refmq.plane.effects import Effect
 from refmq.plane.flow import Flow
-from refmq.plane.hold import Hold
+from refmq.plane.hold import HeldPull, Hold
 from refmq.plane.offsets import OffsetTable
 from refmq.plane.replicate import Replicas
 from refmq.plane.snapshot import Snapshot
@@ -22,6 +22,8 @@ class PlaneState:
     snapshot: Snapshot
     offsets: OffsetTable = field(default_factory=OffsetTable)
     hold: Hold = field(default_factory=Hold)
+    woken: tuple[HeldPull, ...] = ()
+    """Pulls that wait no more and are answered next."""
     puts: WaitingPuts = field(default_factory=WaitingPuts)
     replicas: Replicas = field(default_factory=Replicas)
     flow: Flow = field(default_factory=Flow)

@@ -9,6 +9,9 @@ from refmq.model.broker_config import perm_text
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.names import DLQ_PREFIX, RETRY_PREFIX, TOPIC_LENGTH_MAX
 
+QUEUES_MAX: Final = 65_536
+"""Of a topic; upstream has no bound. A number off the wire must not become a million files."""
+
 _LEGAL_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
@@ -18,6 +21,11 @@ def retry_topic(group: str) -> str:
 
 def dlq_topic(group: str) -> str:
     return DLQ_PREFIX + group
+
+
+def is_legal_name(name: str) -> bool:
+    """Whether a topic or a group may be called so, however long that is."""
+    return _LEGAL_NAME.fullmatch(name) is not None
 
 
 def name_mistake(topic: str) -> str | None:

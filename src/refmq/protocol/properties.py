@@ -9,8 +9,9 @@ Reading follows java.util.Properties:
     ``text \\``            an odd number of backslashes at the end: the next line follows, without its leading blanks
     ``\\t \\n \\r \\f``      the control characters; ``\\uXXXX`` a UTF-16 unit; ``\\x`` is x for every other x
 
-A key that occurs twice has its last value. Writing follows upstream's MixAll, which is simpler: ``key=value`` and a
-line feed, nothing escaped; so a value that has a line break cannot be written.
+A key that occurs twice has its last value. Writing gives ``key=value`` and a line feed, as upstream's MixAll. Unlike
+MixAll it escapes what would be read as something else: backslashes, a blank in front of a value, separators in keys. A
+line break cannot be written.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from refmq.errors import UsageError, WireError
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE_END = re.compile("\r\n|\r|\n")
+_SPECIAL = re.compile(r"[\\=: \t\f#!]")
+_ESCAPED = r"\\\g<0>"
 _UNIT = re.compile("[0-9a-fA-F]{4}")
 
 
@@ -41,33 +44,38 @@ def format_properties(settings: Mapping[str, str]) -> str:
     for key, value in settings.items():
         if any(_LINE_END.search(part) for part in (key, value)):
             raise UsageError(f"The setting {key!r} has a line break, which a properties file cannot hold.")
-        lines.append(f"{key}={value}\n")
+        lines.append(f"{_SPECIAL.sub(_ESCAPED, key)}={_escaped_value(value)}\n")
     return "".join(lines)
+
+
+def _escaped_value(value: str) -> str:
+    escaped = value.replace("\\", "\\\\")
+    return "\\" + escaped if escaped[:1] and escaped[0] in _BLANKS else escaped
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Each line that is neither blank nor a comment, with those that continue it, and where it begins."""
     offset = 0
-    pending: str | None = None
+    pending: list[str] = []
     begin = 0
     for match in [*_LINE_END.finditer(text), None]:
         end = match.start() if match is not None else len(text)
         natural = text[offset:end].lstrip(_BLANKS)
         start = offset
         offset = match.end() if match is not None else len(text)
-        if pending is None:
+        if not pending:
             if not natural or natural[0] in "#!":
                 continue
             begin = start
-        line = (pending or "") + natural
         if (len(natural) - len(natural.rstrip("\\"))) % 2 == 1:
-            pending = line[:-1]
-        else:
-            pending = None
-            if line:
-                yield begin, line
-    if pending:
-        yield begin, pending
+            pending.append(natural[:-1])
+            continue
+        line = "".join([*pending, natural])
+        pending = []
+        if line:
+            yield begin, line
+    if any(pending):
+        yield begin, "".join(pending)
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -115,7 +115,9 @@ class Cluster:
         seed = node.process.entropy.getrandbits(63)
         given = EngineSurroundings(limits=self._limits, recorder=node.recorder, seed=seed)
         engine = self._open_engine(node.disk, self.store_config, given)
-        broker = BrokerNode(config, self.store_config, node.disk, engine, recorder=node.recorder, seed=seed)
+        broker = BrokerNode(
+            config, self.store_config, node.disk, engine, recorder=node.recorder, seed=seed, survives_bugs=False
+        )
         node.process.on_death.append(lambda: self._gone(node.name))
         try:
             await self._serve(node, broker)

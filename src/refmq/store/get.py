@@ -5,11 +5,14 @@ How much one read returns (4.9.8, DefaultMessageStore):
     units looked at    max(800, count wanted), and never across two files of the queue
     messages           at most 32 and 256 KiB from memory; older ones come from disk, at most 8 and 64 KiB
     the first message  always, whatever its size
+
+And what an expression may cost is bounded (`refmq.filter.work`), which upstream's is not.
 """
 
 from __future__ import annotations
 
 from refmq.filter.message_filter import MessageFilter
+from refmq.filter.work import WORK_MAX, work_of
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
@@ -59,11 +62,14 @@ def _collect(
     log_end = log.readable
     records: list[bytes] = []
     size_bytes = 0
+    work = 0
     status = GetStatus.NO_MATCHED_MESSAGE
     skip_below = -1
     next_offset = int(queue_offset)
     physical_offset = 0
     for physical_offset, size, tags_code in UNIT.iter_unpack(units):
+        if work >= WORK_MAX:
+            break
         if physical_offset >= skip_below:
             if records and _is_enough(parts, len(records), size_bytes + size, log_end - physical_offset, count_max):
                 break
@@ -75,13 +81,19 @@ def _collect(
                         status = GetStatus.MESSAGE_WAS_REMOVING
                     if size != BLANK_SIZE:
                         skip_below = log.next_file(physical_offset)
-                elif not wanted.reads_properties or wanted.matches_properties(properties_of(record)):
-                    records.append(record)
-                    size_bytes += size
-                    status = GetStatus.FOUND
-                    skip_below = -1
-                    if parts.emit is not None:
-                        serve_message(parts, queue, next_offset, physical_offset, record)
+                else:
+                    is_wanted = True
+                    if wanted.reads_properties:
+                        properties = properties_of(record)
+                        work += work_of(wanted.terms, len(properties))
+                        is_wanted = wanted.matches_properties(properties)
+                    if is_wanted:
+                        records.append(record)
+                        size_bytes += size
+                        status = GetStatus.FOUND
+                        skip_below = -1
+                        if parts.emit is not None:
+                            serve_message(parts, queue, next_offset, physical_offset, record)
         next_offset += 1
     return GetResult(status, QueueOffset(next_offset), low, high, tuple(records), log_end - physical_offset > in_memory)
 

@@ -79,7 +79,7 @@ static PyObject *store_get_message(PyObject *given, PyObject *arguments)
     StoreObject *self = (StoreObject *)given;
     const char *topic;
     Py_ssize_t size;
-    long long queue_id, queue_offset, count_max;
+    long long queue_id, queue_offset, count_max, terms;
     PyObject *codes;
     asking to = {self, NULL};
     rmq_filter filter = {.has_codes = false};
@@ -87,13 +87,14 @@ static PyObject *store_get_message(PyObject *given, PyObject *arguments)
     rmq_get_result result;
     rmq_status status;
 
-    if (!rmq_store_is_open(self) || !PyArg_ParseTuple(arguments, "y#LLLOO:get_message", &topic, &size, &queue_id,
-                                                      &queue_offset, &count_max, &codes, &to.matches) ||
+    if (!rmq_store_is_open(self) || !PyArg_ParseTuple(arguments, "y#LLLOOL:get_message", &topic, &size, &queue_id,
+                                                      &queue_offset, &count_max, &codes, &to.matches, &terms) ||
         read_codes(codes, &filter, &memory) < 0) {
         return NULL;
     }
     filter.matches = to.matches == Py_None ? NULL : ask_python;
     filter.context = &to;
+    filter.terms = terms;
     status = rmq_get_message(self->store, (rmq_text){(const uint8_t *)topic, (size_t)size}, queue_id, queue_offset,
                              count_max, &filter, &self->records, &result);
     PyMem_Free(memory);

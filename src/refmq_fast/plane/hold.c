@@ -59,6 +59,19 @@ static void drop_empty(rmq_table *table, rmq_held_list *list)
     }
 }
 
+static int64_t bytes_of(size_t frame_bytes)
+{
+    return (int64_t)(sizeof(rmq_held) + frame_bytes);
+}
+
+bool rmq_hold_has_room(const rmq_hold *hold, rmq_text topic, int64_t queue_id, size_t frame_bytes)
+{
+    const rmq_held_list *list = rmq_table_find(&hold->by_queue, topic, queue_id);
+
+    return hold->count < RMQ_HELD_MAX && (list == NULL || list->count < RMQ_HELD_PER_QUEUE_MAX) &&
+           hold->size_bytes + bytes_of(frame_bytes) <= RMQ_HOLD_BYTES_MAX;
+}
+
 rmq_status rmq_park(rmq_hold *hold, rmq_held *pull, rmq_text topic, int64_t queue_id)
 {
     rmq_held_list *here, *there;
@@ -82,7 +95,10 @@ rmq_status rmq_park(rmq_hold *hold, rmq_held *pull, rmq_text topic, int64_t queu
         there->first->last_there = pull;
     }
     there->first = pull;
+    here->count += 1;
+    there->count += 1;
     hold->count += 1;
+    hold->size_bytes += bytes_of(pull->header.size + pull->body.size);
     return RMQ_OK;
 }
 
@@ -105,6 +121,10 @@ static void unpark(rmq_hold *hold, rmq_held *pull)
     if (pull->next_there != NULL) {
         pull->next_there->last_there = pull->last_there;
     }
+    pull->here->count -= 1;
+    pull->there->count -= 1;
+    hold->size_bytes -= bytes_of(pull->header.size + pull->body.size);
+    assert(hold->size_bytes >= 0);
     drop_empty(&hold->by_queue, pull->here);
     drop_empty(&hold->by_connection, pull->there);
     pull->here = pull->there = NULL;

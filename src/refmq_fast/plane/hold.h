@@ -10,9 +10,11 @@
 #include "../core/status.h"
 #include "../store/table.h"
 
-#define RMQ_HELD_MAX 100000        /* pulls that may wait at once, as HELD_MAX in hold.py */
-#define RMQ_HELD_BYTES_MAX 4096u   /* of a frame that is parked here; a larger one is handed over */
-#define RMQ_HELD_CODES_MAX 64u     /* tags of a pull that is parked here */
+#define RMQ_HELD_MAX 100000             /* pulls that may wait at once, as HELD_MAX in hold.py */
+#define RMQ_HELD_PER_QUEUE_MAX 4096    /* as HELD_PER_QUEUE_MAX in hold.py */
+#define RMQ_HOLD_BYTES_MAX (128 << 20) /* as HELD_BYTES_MAX in hold.py */
+#define RMQ_HELD_BYTES_MAX 4096u       /* of a frame that is parked here; a larger one is handed over */
+#define RMQ_HELD_CODES_MAX 64u         /* tags of a pull that is parked here */
 
 struct rmq_held_list;
 
@@ -42,13 +44,18 @@ typedef struct rmq_held {
 typedef struct rmq_held_list {
     rmq_key key; /* topic and queue id; or nothing and the connection */
     rmq_held *first;
+    int64_t count;
 } rmq_held_list;
 
 typedef struct {
     rmq_table by_queue;
     rmq_table by_connection;
     int64_t count;
+    int64_t size_bytes;
 } rmq_hold;
+
+/* Whether one more pull may wait, with a frame of so many bytes. */
+bool rmq_hold_has_room(const rmq_hold *hold, rmq_text topic, int64_t queue_id, size_t frame_bytes);
 
 /* A pull with copies of its header and body; NULL without memory. */
 rmq_held *rmq_held_new(rmq_text header, rmq_text body);

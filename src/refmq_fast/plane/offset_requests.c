@@ -1,5 +1,6 @@
 /* Committed offsets on the hot path: 15 UPDATE_CONSUMER_OFFSET and 14 QUERY_CONSUMER_OFFSET. The twin of
- * refmq/plane/offset_requests.py. Handed over: offsets that nobody has committed. */
+ * refmq/plane/offset_requests.py. Handed over: offsets that nobody has committed
+ * yet, for which names and numbers are checked there, and those of the broker's own group, which nobody may commit. */
 #include "../core/answer.h"
 #include "fields.h"
 #include "plane.h"
@@ -42,6 +43,10 @@ rmq_status rmq_serve_update_offset(rmq_plane *plane, const rmq_request *request)
 
     RMQ_TRY(read_header(request->command, &header));
     RMQ_TRY(rmq_number_field(request->command, RMQ_TEXT("commitOffset"), INT64_MIN, INT64_MAX, &offset));
+    if (rmq_offset_of(&plane->offsets, header.topic, header.group, header.queue_id) == NULL ||
+        rmq_text_equals(header.group, RMQ_TEXT("CID_RMQ_SYS_TRANS"))) {
+        return RMQ_NOT_MINE;
+    }
     RMQ_TRY(rmq_head_room(plane, RMQ_ANSWER_BYTES_MAX));
     RMQ_TRY(rmq_plane_commit(plane, header.topic, header.group, header.queue_id, offset));
     RMQ_TRY(rmq_answer_code(asked, RMQ_CODE_SUCCESS, plane->head, plane->head_size, &used));

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OF_THE_PAIR (-1 - INT64_MAX) /* the number of a pair's own entry; no queue has it, its id has 32 bits */
-
 typedef struct {
     uint8_t bytes[RMQ_OFFSET_NAMES_MAX];
     rmq_text text;
@@ -98,21 +96,14 @@ rmq_status rmq_commit_offset(rmq_offsets *offsets, rmq_text topic, rmq_text grou
     names joined;
     rmq_offset *one;
 
-    assert(queue_id != OF_THE_PAIR);
     queue_id = RMQ_IS_RIGHT(RMQ_MISTAKE_ONE_QUEUE) ? queue_id : 0;
     if (!join(topic, group, &joined)) {
         return RMQ_NOT_MINE;
     }
-    if (rmq_table_find(&offsets->table, joined.text, OF_THE_PAIR) == NULL) {
-        if (offsets->pairs >= RMQ_OFFSET_PAIRS_MAX && !from_above) {
-            return RMQ_NOT_MINE;
-        }
-        if (add(offsets, joined.text, topic.size, OF_THE_PAIR) == NULL) {
-            return RMQ_NO_MEMORY;
-        }
-        offsets->pairs += 1;
-    }
     one = rmq_table_find(&offsets->table, joined.text, queue_id);
+    if (one == NULL && !from_above && offsets->table.count >= RMQ_OFFSETS_MAX) {
+        return RMQ_NOT_MINE;
+    }
     *before = one != NULL ? one->offset : -1;
     if (one == NULL && (one = add(offsets, joined.text, topic.size, queue_id)) == NULL) {
         return RMQ_NO_MEMORY;

@@ -10,7 +10,7 @@
 #include "../core/status.h"
 #include "../store/table.h"
 
-#define RMQ_OFFSET_PAIRS_MAX 1000000u /* of topic and group, as ENTRIES_MAX in offsets.py */
+#define RMQ_OFFSETS_MAX 1000000u      /* as ENTRIES_MAX in offsets.py */
 #define RMQ_OFFSET_NAMES_MAX 1024u    /* bytes of a topic and a group together; longer ones are handed over */
 
 /* One committed offset. */
@@ -24,7 +24,6 @@ typedef struct rmq_offset {
 
 typedef struct {
     rmq_table table;
-    size_t pairs;
     rmq_offset *first_changed;
     rmq_offset *last_changed;
 } rmq_offsets;
@@ -35,7 +34,7 @@ void rmq_offsets_free(rmq_offsets *offsets);
 const rmq_offset *rmq_offset_of(const rmq_offsets *offsets, rmq_text topic, rmq_text group, int64_t queue_id);
 
 /* Sets an offset. `before` is what it was, -1 if there was none. RMQ_NOT_MINE, and nothing has changed, for names that are
- * too long and for a new pair when there are RMQ_OFFSET_PAIRS_MAX of them. `from_above`: the control plane knows already,
+ * too long and for a new offset when there are RMQ_OFFSETS_MAX of them. `from_above`: the control plane knows already,
  * and has taken over what had changed before. */
 rmq_status rmq_commit_offset(rmq_offsets *offsets, rmq_text topic, rmq_text group, int64_t queue_id, int64_t offset,
                              bool from_above, int64_t *before);

@@ -16,6 +16,7 @@
 #include "mistakes.h"
 #include "plane.h"
 
+#define COUNT_MAX 1024 /* messages that one pull may ask for, as in refmq/plane/pull.py */
 #define CODE_FOUND 0
 #define CODE_NOT_FOUND 19
 #define CODE_RETRY_IMMEDIATELY 20
@@ -169,8 +170,12 @@ static bool check_pull(const rmq_plane *plane, const pull_header *header, allowe
 
 static rmq_status read_queue(rmq_plane *plane, const pull_header *header, const allowed *pull, rmq_get_result *result)
 {
-    const rmq_filter filter = {pull->has_codes && RMQ_IS_RIGHT(RMQ_MISTAKE_TAGS_IGNORED), pull->codes, pull->code_count, NULL, NULL};
-    const int64_t count_max = header->count_max > 0 ? header->count_max : 0;
+    const rmq_filter filter = {
+        .has_codes = pull->has_codes && RMQ_IS_RIGHT(RMQ_MISTAKE_TAGS_IGNORED),
+        .codes = pull->codes,
+        .code_count = pull->code_count,
+    };
+    const int64_t count_max = header->count_max < 0 ? 0 : header->count_max < COUNT_MAX ? header->count_max : COUNT_MAX;
 
     return rmq_get_message(plane->store, header->topic, header->queue_id, header->queue_offset, count_max, &filter,
                            &plane->records, result);
@@ -345,7 +350,8 @@ rmq_status rmq_serve_pull(rmq_plane *plane, const rmq_request *request, rmq_mome
     if ((header.sys_flag & SYS_FLAG_COMMIT) != 0 && !config->is_slave) {
         RMQ_TRY(rmq_plane_commit(plane, header.topic, header.group, header.queue_id, header.commit_offset));
     }
-    if (may_wait && code == CODE_NOT_FOUND && plane->hold.count < RMQ_HELD_MAX) {
+    if (may_wait && code == CODE_NOT_FOUND &&
+        rmq_hold_has_room(&plane->hold, header.topic, header.queue_id, request->header.size + request->body.size)) {
         count_pull(plane, &header);
         return park(plane, request, &header, &pull, now);
     }

@@ -8,6 +8,7 @@
 #include "mistakes.h"
 
 #define UNITS_AT_ONCE 128
+#define RMQ_FILTER_WORK_MAX 10000 /* as WORK_MAX in refmq/filter/work.py */
 #define EXPECTED_AHEAD 4 /* as many as the processor fetches at a time */
 
 /* --- records ----------------------------------------------------------------------------------------------------- */
@@ -49,6 +50,7 @@ typedef struct {
     rmq_get_result *result;
     int64_t skip_below;    /* units of a file of the log that is gone */
     int64_t last_physical; /* of the unit that was looked at last */
+    int64_t work;          /* of the expression so far */
     bool is_full;
 } reading;
 
@@ -86,8 +88,14 @@ static bool wants_code(const rmq_filter *filter, int64_t tags_code)
     return false;
 }
 
+/* The twin of refmq/filter/work.py. */
+static int64_t work_of(int64_t terms, int64_t properties_bytes)
+{
+    return 16 + properties_bytes / 64 + terms * (1 + properties_bytes / 1024);
+}
+
 /* Whether the properties of the record behind the others let it through. */
-static rmq_status wants_properties(const reading *read, const rmq_unit *unit, bool *is_wanted)
+static rmq_status wants_properties(reading *read, const rmq_unit *unit, bool *is_wanted)
 {
     const rmq_records *records = read->records;
     rmq_record_header header;
@@ -99,6 +107,7 @@ static rmq_status wants_properties(const reading *read, const rmq_unit *unit, bo
     }
     RMQ_TRY(rmq_decode_record(records->data + records->used, (size_t)unit->size, 0, 0, false, &header, &parts,
                               &read->store->damage));
+    read->work += work_of(read->filter->terms, (int64_t)(parts.end - parts.properties_at));
     return read->filter->matches(read->filter->context,
                                  (rmq_text){records->data + records->used + parts.properties_at,
                                             parts.end - parts.properties_at},
@@ -164,6 +173,10 @@ static rmq_status look_at(reading *read, int64_t queue_offset, const rmq_unit *u
     const int64_t distance = read->store->log.files.wrote - unit->physical_offset;
 
     read->last_physical = unit->physical_offset;
+    if (read->work >= RMQ_FILTER_WORK_MAX) {
+        read->is_full = true;
+        return RMQ_OK;
+    }
     if (unit->physical_offset < read->skip_below) {
         return RMQ_OK;
     }
@@ -228,7 +241,7 @@ rmq_status rmq_get_message(rmq_store *store, rmq_text topic, int64_t queue_id, i
                            const rmq_filter *filter, rmq_records *records, rmq_get_result *result)
 {
     rmq_queue *queue = rmq_find_queue(store, topic, queue_id);
-    reading read = {store, queue, filter, count_max, records, result, -1, 0, false};
+    reading read = {store, queue, filter, count_max, records, result, -1, 0, 0, false};
     int64_t units;
 
     memset(result, 0, sizeof *result);

@@ -23,6 +23,7 @@ typedef struct {
     const int32_t *codes;
     size_t code_count;
     rmq_status (*matches)(void *context, rmq_text properties, bool *is_wanted); /* NULL: all are */
+    int64_t terms; /* of what `matches` asks; see refmq/filter/work.py for what that costs */
     void *context;
 } rmq_filter;
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from refmq.model.broker_config import BrokerConfig
@@ -67,8 +69,8 @@ def test_the_filters_of_a_group_die_with_its_last_member() -> None:
 class Leaving(Harness):
     """A client goes away while the broker writes down the retry topic of its group."""
 
-    async def save(self, file: str, body: bytes) -> None:
-        await super().save(file, body)
+    async def save(self, file: str, encode: Callable[[], bytes]) -> None:
+        await super().save(file, encode)
         self.peer(1).closed = True
         self.broker.connection_closed(1)
 

@@ -10,10 +10,11 @@ from typing import Final
 
 from refmq.broker import groups, topics
 from refmq.broker.control_plane import Broker
+from refmq.broker.entry_checks import check_group
 from refmq.broker.handlers._registry import BODY_BYTES_MAX, Answer, done, handles, refuse
 from refmq.plane import offsets
 from refmq.plane.engine import Peer
-from refmq.plane.topic_rules import name_mistake
+from refmq.plane.topic_rules import QUEUES_MAX, name_mistake
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import (
     SubscriptionGroupConfig,
@@ -36,9 +37,6 @@ from refmq.protocol.headers.codec import decode_header
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC, TRANS_OP_HALF_TOPIC
 
 ON_SLAVE: Final = "Can't modify topic or subscription group from slave broker, please execute it from master broker."
-
-QUEUES_MAX: Final = 65_536
-"""The most queues of one topic; upstream takes any number and creates them on demand."""
 
 CLEANINGS_BY_HAND: Final = 20
 """How often files are removed, 10 at a time, when an operator asks for it: DefaultMessageStore, 4.9.8."""
@@ -200,6 +198,7 @@ async def _put_groups(
         return refuse(command, ResponseCode.SYSTEM_ERROR, ON_SLAVE)
     table = broker.state.groups
     for group in given:
+        check_group(group.group_name)
         if group.retry_queue_nums > QUEUES_MAX:
             return refuse(command, ResponseCode.SYSTEM_ERROR, f"a retry topic has at most {QUEUES_MAX} queues")
         table = groups.put_group(table, group, broker.environment.now_ms())

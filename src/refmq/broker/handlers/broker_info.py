@@ -20,6 +20,7 @@ from refmq.protocol.headers.admin import GetBrokerConfigResponse, ViewBrokerStat
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.properties import format_properties, parse_properties
 
+SETTINGS_BYTES_MAX: Final = 64 << 10
 BLACK_LIST: Final = frozenset({"brokerConfigPath", "rocketmqHome", "configBlackList"})
 """Keys that may never be changed over the wire (4.9.8)."""
 
@@ -58,6 +59,8 @@ def get_broker_config(broker: Broker, peer: Peer, command: RemotingCommand) -> A
 @handles(RequestCode.UPDATE_BROKER_CONFIG)
 async def update_broker_config(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Changes settings that are safe to change; all of them or none."""
+    if len(command.body) > SETTINGS_BYTES_MAX:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, f"settings have at most {SETTINGS_BYTES_MAX} bytes")
     given = parse_properties(command.body.decode("utf-8", "replace"))
     black_listed = BLACK_LIST.union(broker.config.config_black_list.split(";"))
     if black_listed.intersection(given):

@@ -8,6 +8,7 @@ from typing import Final
 from refmq.broker.clients import ConsumerGroup, Member
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
+from refmq.broker.named_record import named_record
 from refmq.errors import RefmqError, RequestTimedOut
 from refmq.model.ids import MessageQueue
 from refmq.plane.engine import Peer
@@ -118,9 +119,10 @@ async def consume_message_directly(broker: Broker, peer: Peer, command: Remoting
     """Delivers one stored message directly to one consumer."""
     header = decode_header(ConsumeMessageDirectlyRequest, command)
     _, offset = parse_message_id(header.msg_id or "")
-    data = broker.engine.store.message_at(offset)
-    if data is None:
+    found = named_record(broker.engine.store, offset)
+    if found is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+    _, data = found
     fields = {**command.fields, "brokerName": broker.config.broker_name}
     forwarded = replace(command, ext_fields=fields, body=data)
     return await _forward(broker, command, forwarded, header.consumer_group, header.client_id or "")

@@ -42,6 +42,9 @@ from refmq.store.values import Boundary
 TO_THE_END: Final = -1
 """A time that means the end of the queue."""
 
+QUEUES_AT_ONCE: Final = 64
+"""Of so many an answer tells before others have their turn: each may need a look at the log."""
+
 
 def _queue(broker: Broker, topic: str, queue_id: int) -> MessageQueue:
     return MessageQueue(topic, broker.config.broker_name, queue_id)
@@ -51,7 +54,7 @@ def _queue(broker: Broker, topic: str, queue_id: int) -> MessageQueue:
 
 
 @handles(RequestCode.GET_TOPIC_STATS_INFO)
-def get_topic_stats_info(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+async def get_topic_stats_info(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """Where each queue of a topic starts and ends, and when it last got a message."""
     name = decode_header(GetTopicStatsInfoRequest, command).topic
     topic = broker.state.topics.get(name)
@@ -60,6 +63,8 @@ def get_topic_stats_info(broker: Broker, peer: Peer, command: RemotingCommand) -
     store = broker.engine.store
     table = {}
     for queue_id in range(topic.write_queue_nums):
+        if queue_id % QUEUES_AT_ONCE == QUEUES_AT_ONCE - 1:
+            await broker.environment.give_way()
         low, high = max(0, store.min_offset(name, queue_id)), max(0, store.max_offset(name, queue_id))
         last_ms = max(0, store.store_time(name, queue_id, QueueOffset(high - 1))) if high > 0 else 0
         table[_queue(broker, name, queue_id)] = TopicOffset(
@@ -69,18 +74,18 @@ def get_topic_stats_info(broker: Broker, peer: Peer, command: RemotingCommand) -
 
 
 @handles(RequestCode.GET_CONSUME_STATS)
-def get_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+async def get_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """How far a group has come in each of its queues."""
     header = decode_header(GetConsumeStatsRequest, command)
     group = header.consumer_group
-    asked = [name for name in (header.topic_list or header.topic or "").split(";") if name.strip()]
+    asked = dict.fromkeys(name for name in (header.topic_list or header.topic or "").split(";") if name.strip())
     table: dict[MessageQueue, OffsetWrapper] = {}
     rate = 0.0
     for name in asked or broker.engine.offsets.topics_of(group):
         topic = broker.state.topics.get(name)
         if topic is None or _is_not_subscribed(broker, group, name):
             continue
-        table |= _progress(broker, group, topic, topic.read_queue_nums, asked_by=command.version)
+        table |= await _progress(broker, group, topic, topic.read_queue_nums, asked_by=command.version)
         rate += _consume_rate(broker, group, name)
     return done(command, body=encode_body(ConsumeStats(offset_table=table, consume_tps=rate)))
 
@@ -96,7 +101,7 @@ def _consume_rate(broker: Broker, group: str, topic: str) -> float:
     return 0.0 if counter is None else counter.figure(Period.MINUTE).tps
 
 
-def _progress(
+async def _progress(
     broker: Broker, group: str, topic: TopicConfig, queues: int, asked_by: int
 ) -> dict[MessageQueue, OffsetWrapper]:
     """Where a group is in each queue. A 5.x caller also gets a pull offset, so that it shows nothing in flight:
@@ -104,6 +109,8 @@ def _progress(
     store, name = broker.engine.store, topic.topic_name
     table = {}
     for queue_id in range(queues):
+        if queue_id % QUEUES_AT_ONCE == QUEUES_AT_ONCE - 1:
+            await broker.environment.give_way()
         consumed = broker.engine.offsets.get(name, group, queue_id) or QueueOffset(0)
         last_ms = max(0, store.store_time(name, queue_id, QueueOffset(consumed - 1))) if consumed > 0 else 0
         table[_queue(broker, name, queue_id)] = OffsetWrapper(
@@ -116,18 +123,20 @@ def _progress(
 
 
 @handles(RequestCode.GET_BROKER_CONSUME_STATS)
-def get_broker_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+async def get_broker_consume_stats(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """The progress of every group, in ordered topics only if asked."""
     only_ordered = decode_header(GetBrokerConsumeStatsRequest, command).is_order
     total = 0
     rows: list[dict[str, tuple[ConsumeStats, ...]]] = []
-    for group in sorted(broker.state.groups.groups):
+    for number, group in enumerate(sorted(broker.state.groups.groups)):
+        if number % QUEUES_AT_ONCE == QUEUES_AT_ONCE - 1:
+            await broker.environment.give_way()
         found = []
         for name in broker.engine.offsets.topics_of(group):
             topic = broker.state.topics.get(name)
             if topic is None or (only_ordered and not topic.order) or _is_not_subscribed(broker, group, name):
                 continue
-            table = _progress(broker, group, topic, topic.write_queue_nums, asked_by=command.version)
+            table = await _progress(broker, group, topic, topic.write_queue_nums, asked_by=command.version)
             total += sum(row.broker_offset - row.consumer_offset for row in table.values())
             found.append(ConsumeStats(offset_table=table, consume_tps=_consume_rate(broker, group, name)))
         rows.append({group: tuple(found)})
@@ -136,14 +145,18 @@ def get_broker_consume_stats(broker: Broker, peer: Peer, command: RemotingComman
 
 
 @handles(RequestCode.QUERY_CONSUME_TIME_SPAN)
-def query_consume_time_span(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
+async def query_consume_time_span(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """The time span of each queue of a topic, and where a group is in it."""
     header = decode_header(QueryConsumeTimeSpanRequest, command)
     topic = broker.state.topics.get(header.topic)
     if topic is None:
         return refuse(command, ResponseCode.TOPIC_NOT_EXIST, f"topic[{header.topic}] not exist")
-    spans = tuple(_time_span(broker, header, queue_id) for queue_id in range(topic.write_queue_nums))
-    return done(command, body=encode_body(QueryConsumeTimeSpan(consume_time_span_set=spans)))
+    spans = []
+    for queue_id in range(topic.write_queue_nums):
+        if queue_id % QUEUES_AT_ONCE == QUEUES_AT_ONCE - 1:
+            await broker.environment.give_way()
+        spans.append(_time_span(broker, header, queue_id))
+    return done(command, body=encode_body(QueryConsumeTimeSpan(consume_time_span_set=tuple(spans))))
 
 
 def _time_span(broker: Broker, header: QueryConsumeTimeSpanRequest, queue_id: int) -> QueueTimeSpan:
@@ -236,6 +249,9 @@ def clone_group_offset(broker: Broker, peer: Peer, command: RemotingCommand) -> 
     """Copies one group's offsets in a topic to another group. Without a topic nothing happens, as upstream."""
     header = decode_header(CloneGroupOffsetRequest, command)
     name = header.topic or ""
+    mistake = offsets.commit_mistake(name, header.dest_group, 0) if name else None
+    if mistake is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, mistake)
     if name in broker.state.topics.topics and (
         header.offline or not _is_not_subscribed(broker, header.src_group, name)
     ):

@@ -6,6 +6,7 @@ from typing import Final
 
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
+from refmq.broker.named_record import named_record
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.plane.engine import Peer
 from refmq.protocol.bodies.codec import encode_body
@@ -48,9 +49,10 @@ def query_message(broker: Broker, peer: Peer, command: RemotingCommand) -> Answe
 def view_message_by_id(broker: Broker, peer: Peer, command: RemotingCommand) -> Answer:
     """The message at the physical offset in its id."""
     offset = decode_header(ViewMessageRequest, command).offset
-    data = broker.engine.store.message_at(PhysicalOffset(offset))
-    if data is None:
+    found = named_record(broker.engine.store, PhysicalOffset(offset))
+    if found is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+    _, data = found
     return done(command, body=data)
 
 

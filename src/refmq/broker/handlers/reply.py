@@ -16,7 +16,7 @@ from refmq.model.ids import ClientId
 from refmq.plane import answers
 from refmq.plane.engine import Peer
 from refmq.plane.inputs import Frame
-from refmq.plane.needs import NeedsTopic, Refusal
+from refmq.plane.needs import NeedsGroup, NeedsTopic, Refusal
 from refmq.plane.property_rules import waits_for_flush
 from refmq.plane.send import RANDOM_QUEUE_BOUND, SendAllowed, check_topic, choose_queue, sent_message
 from refmq.protocol import names
@@ -60,11 +60,13 @@ async def send_reply_message(broker: Broker, peer: Peer, command: RemotingComman
 async def _check(broker: Broker, frame: Frame, header: SendMessageRequest) -> SendAllowed | Refusal:
     """Where an answer is stored. Its topic is created as for a send."""
     topic = check_topic(broker.snapshot(), frame, header, broker.environment.now_ms())
+    if isinstance(topic, NeedsGroup):
+        return topic.refusal
     if isinstance(topic, NeedsTopic):
         if not await broker.create_topic_on_send(topic.creation):
             return topic.refusal
         need, topic = topic, check_topic(broker.snapshot(), frame, header, broker.environment.now_ms())
-        if isinstance(topic, NeedsTopic):  # deleted meanwhile
+        if isinstance(topic, NeedsTopic | NeedsGroup):  # deleted meanwhile
             return need.refusal
     if isinstance(topic, Refusal):
         return topic

@@ -11,6 +11,7 @@ from typing import Final
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import done, handles, refuse
 from refmq.broker.message_copy import copy_of, put_copy
+from refmq.broker.named_record import named_record
 from refmq.broker.stats import Stat
 from refmq.broker.topics import SYS_FLAG_UNIT_SUB
 from refmq.model.broker_config import PERM_WRITE
@@ -23,7 +24,7 @@ from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.codec import decode_header
 from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest
 from refmq.protocol.names import FAQ
-from refmq.protocol.record import Record, decode_properties, decode_record
+from refmq.protocol.record import Record, decode_properties
 from refmq.protocol.versions import V3_4_9
 from refmq.store.values import PutStatus
 
@@ -52,10 +53,10 @@ async def consumer_send_msg_back(broker: Broker, peer: Peer, command: RemotingCo
         return refuse(command, ResponseCode.SYSTEM_ERROR, f"topic[{topic}] not exist")
     if not broker.state.topics.topics[topic].perm & PERM_WRITE:
         return refuse(command, ResponseCode.NO_PERMISSION, f"the topic[{topic}] sending message is forbidden")
-    data = broker.engine.store.message_at(PhysicalOffset(header.offset))
-    if data is None:
+    found = named_record(broker.engine.store, PhysicalOffset(header.offset))
+    if found is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
-    record = decode_record(data)
+    record, _ = found
     retries_max = group.retry_max_times
     if command.version >= V3_4_9 and header.max_reconsume_times is not None:
         retries_max = header.max_reconsume_times

@@ -5,6 +5,7 @@ from __future__ import annotations
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.message_copy import copy_of
+from refmq.broker.named_record import named_record
 from refmq.broker.transactions import Decision, HalfMessage, WrongHalf
 from refmq.plane.engine import Peer
 from refmq.protocol import names
@@ -16,8 +17,8 @@ from refmq.protocol.headers.messages import (
     EndTransactionRequest,
     ResumeCheckHalfMessageRequest,
 )
-from refmq.protocol.names import TRANS_HALF_TOPIC
-from refmq.protocol.record import decode_record, encode_properties, encode_record, parse_message_id
+from refmq.protocol.names import TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC
+from refmq.protocol.record import encode_properties, encode_record, parse_message_id
 
 
 @handles(RequestCode.END_TRANSACTION)
@@ -75,10 +76,10 @@ async def resume_check_half_message(broker: Broker, peer: Peer, command: Remotin
     """Returns a message that was set aside to the half messages, as if it had never been checked."""
     header = decode_header(ResumeCheckHalfMessageRequest, command)
     _, offset = parse_message_id(header.msg_id or "")
-    data = broker.engine.store.message_at(offset)
-    if data is None:
+    found = named_record(broker.engine.store, offset)
+    half = None if found is None else HalfMessage(found[0])
+    if half is None or half.record.topic not in (TRANS_CHECK_MAX_TIME_TOPIC, TRANS_HALF_TOPIC) or half.place is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.")
-    half = HalfMessage(decode_record(data))
     properties = {**half.properties, names.TRANSACTION_CHECK_TIMES: "0"}
     result = await broker.engine.put(
         copy_of(half.record)._replace(topic=TRANS_HALF_TOPIC, queue_id=0, properties=encode_properties(properties))
