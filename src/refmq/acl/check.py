@@ -9,8 +9,8 @@
     7  a needed permission is missing                      refused
        otherwise                                           allowed
 
-Sending to the trace topic needs no permission: every client does that. A code without a rule is refused to everybody but
-the white-listed.
+Sending to the trace topic needs no permission, because every client does that; nor does an answer (324, 325) to a
+request that goes to the topic for answers. A code without a rule is refused to everybody but the white-listed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ from refmq.acl.policy import Policy
 from refmq.acl.rules import BROKER_RULES, NAMESERVER_RULES, Admin, Need, Needs, NotServed, Open, Rule, Signed
 from refmq.errors import RefmqError
 from refmq.protocol.acl import ACCESS_KEY, signature_is_valid
+from refmq.protocol.codes import RequestCode
 from refmq.protocol.command import RemotingCommand
 from refmq.protocol.names import RETRY_PREFIX, TRACE_TOPIC
 
 EXCEPTION: Final = "org.apache.rocketmq.acl.common.AclException: "
 """How upstream's remarks begin; some clients look for it."""
+
+_REPLIES: Final = (RequestCode.SEND_REPLY_MESSAGE, RequestCode.SEND_REPLY_MESSAGE_V2)
 
 SHOWN_MAX: Final = 80
 """How much of a name that a stranger sent is said back."""
@@ -41,6 +44,8 @@ class Guard:
 
     policy: Policy
     rules: Mapping[int, Rule]
+    reply_topic: str = ""
+    """Where this broker keeps answers to requests."""
 
     def refusal(self, command: RemotingCommand, peer: str) -> str | None:
         """Why a request may not be served, as the remark of its answer; None if it may. `peer` is `host:port`."""
@@ -84,16 +89,20 @@ class Guard:
             case None:
                 return f"No rule for request code={command.code}"
             case Admin() if not account.admin:
-                return (
-                    f"Need admin permission for request code={command.code}, but accessKey={account.access_key} is not"
-                )
+                who = f"accessKey={account.access_key}"
+                return f"Need admin permission for request code={command.code}, but {who} is not"
             case Needs(find) if not _has_all(account):
                 try:
-                    return _missing(account, find(command))
+                    return _missing(account, [need for need in find(command) if not self._is_free(command.code, need)])
                 except RefmqError as error:
                     return f"the request cannot be read: {error}"
             case Admin() | Signed() | Open() | NotServed() | Needs():
                 return None
+
+    def _is_free(self, code: int, need: Need) -> bool:
+        if need == (TRACE_TOPIC, Permission.PUB):
+            return True
+        return code in _REPLIES and need == (self.reply_topic, Permission.PUB)
 
 
 def _has_all(account: Account) -> bool:
@@ -102,8 +111,6 @@ def _has_all(account: Account) -> bool:
 
 def _missing(account: Account, needs: Iterable[Need]) -> str | None:
     for resource, permission in needs:
-        if (resource, permission) == (TRACE_TOPIC, Permission.PUB):
-            continue
         if not account.allows(resource, permission):
             is_group = resource.startswith(RETRY_PREFIX)
             name = resource.removeprefix(RETRY_PREFIX)[:SHOWN_MAX]
@@ -111,8 +118,8 @@ def _missing(account: Account, needs: Iterable[Need]) -> str | None:
     return None
 
 
-def broker_guard(policy: Policy) -> Guard:
-    return Guard(policy, BROKER_RULES)
+def broker_guard(policy: Policy, reply_topic: str = "") -> Guard:
+    return Guard(policy, BROKER_RULES, reply_topic)
 
 
 def nameserver_guard(policy: Policy) -> Guard:

@@ -76,9 +76,7 @@ def join_files(files: Mapping[str, AclFile]) -> Policy:
     for path, file in files.items():
         for account in file.accounts:
             if account.access_key in accounts:
-                notes.append(
-                    f"{path}: the account {account.access_key} stands in another file already; that one counts"
-                )
+                notes.append(f"{path}: the account {account.access_key} stands in another file already, which counts")
             else:
                 accounts[account.access_key] = account
     white_list = tuple(pattern for file in files.values() for pattern in file.white_list)

@@ -8,9 +8,9 @@
     `Open`        everybody; only at nameservers
     `NotServed`   every account: the answer is that the code is not supported
 
-Upstream has five codes that need an admin, permissions for nine more, and lets any account do the rest. Here a code that
-changes or shows configuration, accounts, tables, or the progress of others needs an admin, and what an ordinary client
-does needs the permission for the topic or group that it does it with.
+Upstream has five codes that need an admin, permissions for nine more, and lets any account do the rest. Here a code
+that changes or shows configuration, accounts, tables, or the progress of others needs an admin, and what an ordinary
+client does needs the permission for the topic or group that it does it with.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from refmq.protocol.bodies.offsets import LockBatchRequestBody
 from refmq.protocol.codes import RequestCode as Code
 from refmq.protocol.command import RemotingCommand
 from refmq.protocol.headers.send import LETTERS
-from refmq.protocol.names import REPLY_TOPIC_SUFFIX, RETRY_PREFIX, retry_topic
+from refmq.protocol.names import RETRY_PREFIX, retry_topic
 from refmq.protocol.registry import ROWS, Role
 
 BODY_BYTES_MAX: Final = 1 << 20
@@ -79,13 +79,6 @@ def _send(command: RemotingCommand) -> Iterator[Need]:
     is_long = command.code in (Code.SEND_MESSAGE, Code.SEND_REPLY_MESSAGE)
     topic = _field(command, "topic" if is_long else LETTERS["topic"])
     yield topic, Permission.SUB if topic.startswith(RETRY_PREFIX) else Permission.PUB
-
-
-def _reply(command: RemotingCommand) -> Iterator[Need]:
-    """An answer goes to whoever asked; only the topics that exist for answers are free."""
-    for topic, permission in _send(command):
-        if not topic.endswith(REPLY_TOPIC_SUFFIX):
-            yield topic, permission
 
 
 def _topic(command: RemotingCommand) -> Iterator[Need]:
@@ -183,8 +176,8 @@ _NEEDS: Final[Mapping[Code, FindNeeds]] = {
     Code.SEND_MESSAGE: _send,
     Code.SEND_MESSAGE_V2: _send,
     Code.SEND_BATCH_MESSAGE: _send,
-    Code.SEND_REPLY_MESSAGE: _reply,
-    Code.SEND_REPLY_MESSAGE_V2: _reply,
+    Code.SEND_REPLY_MESSAGE: _send,
+    Code.SEND_REPLY_MESSAGE_V2: _send,
     Code.PULL_MESSAGE: _pull,
     Code.LITE_PULL_MESSAGE: _pull,
     Code.QUERY_MESSAGE: _topic,

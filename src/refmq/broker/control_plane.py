@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from refmq.acl.accounts import Permission
+from refmq.acl.check import Guard, broker_guard
+from refmq.acl.policy import Policy
 from refmq.broker import clients, groups, topics
 from refmq.broker.clients import Changed, ClientStep, ConnectionId
 from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
@@ -25,15 +28,15 @@ from refmq.broker.transactions import Transactions
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.model.step import Event
-from refmq.plane.engine import ControlPlane, Engine
+from refmq.plane.engine import ControlPlane, Engine, Peer
 from refmq.plane.needs import SendCreation
 from refmq.plane.offsets import OffsetTable
-from refmq.plane.snapshot import Snapshot
+from refmq.plane.snapshot import NO_POLICY, Snapshot
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.codes import RequestCode
-from refmq.protocol.command import oneway
+from refmq.protocol.command import RemotingCommand, oneway
 from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.store.config import StoreConfig
@@ -62,6 +65,7 @@ class Broker:
         self._saved_topics = state.topics
         self._saved_groups = state.groups
         self._saved_offsets: OffsetTable | None = None
+        self._access: Guard | None = None
         self.stats = StatsTable()
         self.meter = RateMeter()
         self.transactions = Transactions(engine, environment, store_host)
@@ -100,6 +104,7 @@ class Broker:
             groups=state.groups.groups,
             consumers=state.clients.consumers,
             filters=state.filters,
+            access=self._access,
             opens_at=self.environment.local_time(TimestampMs(opens_ms)) if opens_ms else "",
         )
 
@@ -110,6 +115,24 @@ class Broker:
     @property
     def is_slave(self) -> bool:
         return self.store_config.is_slave
+
+    def install_policy(self, policy: Policy) -> None:
+        """From now on requests are checked against this policy, if `aclEnable` is set."""
+        self._access = broker_guard(policy, self.config.reply_topic)
+        if self._is_running:
+            self.engine.install(self.snapshot())
+
+    @property
+    def policy(self) -> Policy | None:
+        return None if self._access is None else self._access.policy
+
+    def refusal_of_use(self, command: RemotingCommand, peer: Peer, topic: str, permission: Permission) -> str | None:
+        """Why whoever sent a request may not use the topic that its handler has found; None if it may."""
+        if not self.config.acl_enable:
+            return None
+        if self._access is None:
+            return NO_POLICY
+        return self._access.refusal_of_use(command, peer.peer, topic, permission)
 
     async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
         """Applies a configuration change that came over the wire, and makes it durable."""

@@ -139,7 +139,6 @@ LATER: Final = {
     "haTransferBatchSize": "replication",
     "haSlaveFallbehindMax": "replication",
     "slaveTimeout": "replication",
-    "aclEnable": "access control",
     "enableDLegerCommitLog": "DLedger, which is not planned",
     "dLegerGroup": "DLedger, which is not planned",
     "dLegerPeers": "DLedger, which is not planned",

@@ -99,6 +99,7 @@ class BrokerConfig:
 
     # --- administration --------------------------------------------------------------------------------------------
     config_black_list: str = "configBlackList;brokerConfigPath"
+    acl_enable: bool = False
 
     @property
     def reply_topic(self) -> str:

@@ -154,6 +154,9 @@ def wake(state: PlaneState, store: StoreReader, pulls: tuple[HeldPull, ...], now
 def run_again(snapshot: Snapshot, store: StoreReader, frame: Frame, now: Moment) -> tuple[Effect, ...]:
     """The answer to a pull that was woken. A group that is gone meanwhile is refused, not created."""
     header = decode_header(PullMessageRequest, frame.command)
+    denied = snapshot.refusal(frame.command, frame.peer)
+    if denied is not None:  # what was allowed when it was parked
+        return (refused(frame, Refusal(ResponseCode.SYSTEM_ERROR, denied)),)
     allowed = check_pull(snapshot, frame, header)
     if isinstance(allowed, NeedsGroup):
         return (refused(frame, allowed.refusal),)

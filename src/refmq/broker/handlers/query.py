@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from refmq.acl.accounts import Permission
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
@@ -15,6 +16,7 @@ from refmq.protocol.command import RemotingCommand, response
 from refmq.protocol.headers.admin import QueryConsumeQueueRequest
 from refmq.protocol.headers.codec import decode_header, encode_header
 from refmq.protocol.headers.messages import QueryMessageRequest, QueryMessageResponse, ViewMessageRequest
+from refmq.protocol.record import decode_record
 from refmq.store.values import QueueId
 
 DUMP_COUNT_MAX: Final = 1_000
@@ -51,6 +53,9 @@ def view_message_by_id(broker: Broker, peer: Peer, command: RemotingCommand) -> 
     data = broker.engine.store.message_at(PhysicalOffset(offset))
     if data is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
+    denied = broker.refusal_of_use(command, peer, decode_record(data).topic, Permission.SUB)
+    if denied is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, denied)
     return done(command, body=data)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refmq.acl.accounts import Permission
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.message_copy import copy_of
@@ -36,6 +37,9 @@ async def end_transaction(broker: Broker, peer: Peer, command: RemotingCommand) 
         half = broker.transactions.matching_half(header)
     except WrongHalf as wrong:
         return refuse(command, ResponseCode.SYSTEM_ERROR, str(wrong))
+    denied = broker.refusal_of_use(command, peer, half.real_topic, Permission.PUB)
+    if denied is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, denied)
     status = await broker.transactions.end_transaction(header, half)
     if not status.is_stored:
         return refuse(command, ResponseCode.SYSTEM_ERROR, status.name)
