@@ -19,7 +19,7 @@ from refmq.broker import clients, groups, topics
 from refmq.broker.clients import Changed, ClientStep, ConnectionId
 from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.delay import DelayService
-from refmq.broker.environment import Environment
+from refmq.broker.environment import AccountFiles, Environment
 from refmq.broker.registered_filters import bury_group
 from refmq.broker.state import BrokerState
 from refmq.broker.stats import RateMeter, StatsTable
@@ -66,6 +66,8 @@ class Broker:
         self._saved_groups = state.groups
         self._saved_offsets: OffsetTable | None = None
         self._access: Guard | None = None
+        self.account_files: AccountFiles | None = None
+        """Where administrators change accounts; None while access control is off."""
         self.stats = StatsTable()
         self.meter = RateMeter()
         self.transactions = Transactions(engine, environment, store_host)
@@ -121,10 +123,6 @@ class Broker:
         self._access = broker_guard(policy, self.config.reply_topic)
         if self._is_running:
             self.engine.install(self.snapshot())
-
-    @property
-    def policy(self) -> Policy | None:
-        return None if self._access is None else self._access.policy
 
     def refusal_of_use(self, command: RemotingCommand, peer: Peer, topic: str, permission: Permission) -> str | None:
         """Why whoever sent a request may not use the topic that its handler has found; None if it may."""

@@ -14,7 +14,7 @@ from refmq.net.files import RealDisk
 from refmq.net.limits import Limits
 from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import raise_open_files_limit, stop_on_signals
-from refmq.net.tls import ServerTls, TlsMode, self_signed_certificate, server_context
+from refmq.net.tls import ClientTls, ServerTls, TlsMode, client_context, self_signed_certificate, server_context
 from refmq.protocol.properties import parse_properties
 from refmq.trace.writer import recording
 
@@ -115,6 +115,21 @@ def plan_tls(settings: Mapping[str, str], folder: Path, warn: Say) -> ServerTls:
         client_authority=Path(authority) if authority else None,
     )
     return ServerTls(mode, context)
+
+
+def plan_client_tls(settings: Mapping[str, str]) -> ClientTls:
+    """TLS towards nameservers. Without `tls.client.trustCertPath` any certificate is taken, as upstream does."""
+    authority, certificate = settings["tls.client.trustCertPath"], settings["tls.client.certPath"]
+    key = settings["tls.client.keyPath"]
+    if bool(certificate) != bool(key):
+        raise UsageError("tls.client.certPath and tls.client.keyPath must be given together.")
+    context = client_context(
+        authority=Path(authority) if authority else None,
+        certificate=Path(certificate) if certificate else None,
+        key=Path(key) if key else None,
+        key_password=settings["tls.client.keyPassword"] or None,
+    )
+    return ClientTls(context)
 
 
 async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> None:
