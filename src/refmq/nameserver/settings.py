@@ -33,7 +33,7 @@ class Key:
 
 KEYS: Final = (
     Key("listenPort", int, str(DEFAULT_PORT), "The port to listen on."),
-    Key("bindAddress", str, "0.0.0.0", "The address to listen on (5.x; 4.9 always listens on all)."),
+    Key("bindAddress", str, "127.0.0.1", "The address to listen on (upstream: 0.0.0.0, all of them)."),
     Key("rocketmqHome", str, "", "Upstream's installation folder.", has_effect=False, path_like=True),
     Key("kvConfigPath", str, "", "The file of the key-value configuration.", path_like=True),
     Key("configStorePath", str, "", "The file that changed settings are written to.", path_like=True),
@@ -44,6 +44,7 @@ KEYS: Final = (
         "More keys, separated by `;`, that cannot be changed over the wire.",
         path_like=True,
     ),
+    Key("aclEnable", bool, "false", "Whether what changes something needs the signature of an admin.", path_like=True),
     Key("orderMessageEnable", bool, "false", "Whether routes carry the order configuration of their topic."),
     Key("serverChannelMaxIdleTimeSeconds", int, "120", "A connection silent for this long is closed."),
     Key("serverSocketBacklog", int, "1024", "Connections that wait to be accepted.", has_effect=False),

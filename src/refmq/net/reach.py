@@ -36,8 +36,9 @@ def is_everywhere(host: str) -> bool:
 def advertised_host(listen: str, name_servers: str) -> str:
     """The address that a broker registers when `brokerIP1` does not say it.
 
-    Where it listens, if that is one address. A broker that listens everywhere takes the address from which it reaches its
-    first nameserver: clients that ask there most probably come the same way. Without one it is that of the default route.
+    Where it listens, if that is one address. A broker that listens everywhere takes the address from which it reaches
+    its first nameserver: clients that ask there most probably come the same way. Without one it is that of the default
+    route.
     """
     if not is_everywhere(listen):
         return listen.strip("[]")
