@@ -198,7 +198,7 @@ def test_what_cannot_be_written_changes_nothing(tmp_path: Path, monkeypatch: pyt
         def fails(descriptor: int) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(acl_files.os, "fsync", fails)
+        monkeypatch.setattr(os, "fsync", fails)
         with pytest.raises(DiskError, match="No space left"):
             await files.delete_account("alice-key", 1)
         assert (files.policy, files.plain_path.read_bytes()) == before
