@@ -113,7 +113,7 @@ SEEDED_ACCESS: Final = (
     ),
     _of(
         "white-list-matches-all", "", "A pattern with a free octet matches every address.",
-        "refmq.acl.addresses", "and all(", "or all(",
+        "refmq.acl.addresses", "low <= part <= high", "low <= part or part <= high",
     ),
     _of(
         "address-by-prefix", "", "An address is compared as far as the pattern goes, as a text.",
@@ -163,6 +163,14 @@ SEEDED_ACCESS: Final = (
     _of(
         "back-by-offset", "", "Any account gets any message sent back to its own group.",
         "refmq.broker.handlers.send_back", "if denied is not None:", "if False:", tests=ATTACKS,
+    ),
+    _of(
+        "any-decision", "", "Any account decides about any transaction.",
+        "refmq.broker.handlers.transaction", "if denied is not None:", "if False:", tests=ATTACKS,
+    ),
+    _of(
+        "check-back-to-anybody", "", "A check-back goes to whoever says that he is in the group.",
+        "refmq.broker.handlers.transaction", " and broker.may_be_told(peer, topic):", ":", tests=ATTACKS,
     ),
     _of(
         "fast-front-unasked", "", "C serves the hot path in front of the check.",

@@ -1,8 +1,8 @@
 """Access control: the decisions of a real 4.9.7 broker and of ours on the same accounts and requests, and the real
 clients and mqadmin with accounts.
 
-What ours decides otherwise on purpose stands in `STRICTER` with its reason; everything else has to be the same, with the
-same words up to upstream's stack frame.
+What ours decides otherwise on purpose stands in `STRICTER` with its reason; everything else has to be the same, with
+the same words up to upstream's stack frame.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ accounts:
   groupPerms: [alice-group=SUB, closed-group=DENY]
 - accessKey: bob-key
   secretKey: bob-secret
+- accessKey: octal-key
+  secretKey: 012345670
 - accessKey: limited-admin
   secretKey: limited-secret
   admin: true
@@ -67,13 +69,17 @@ accounts:
 PATTERNS = {
     "127.0.0.1": True, "127.0.0.*": True, "127.0.*.*": True, "127.*.*.*": True, "127.0.0.{1,2}": True,
     "127.0.0.{2,3}": False, "127.0.0.2-9": False, "127.0.0.0-9": True, "127.0.0.1-1": True, "10.*.*.*": False,
-    "*": True, "127.0.0.1,10.1.1.1": True, "127.0.0.11": False, "127.0.0.10-19": False, "12.0.0.*": False, "'*.*.*.*'": True,
+    "*": True, "127.0.0.1,10.1.1.1": True, "127.0.0.11": False, "127.0.0.10-19": False, "12.0.0.*": False,
+    "'*.*.*.*'": True,
 }  # fmt: skip
 """Patterns, and whether a client on loopback is meant."""
 
+FURTHER = {"127.*.5.6": (True, False)}
+"""Patterns that a real broker matches no further than to the first free octet, and what each decides."""
+
 WHITE = "".join(
     f"- accessKey: white-account-{number}\n  secretKey: 12345678\n  whiteRemoteAddress: {_quoted}\n"
-    for number, _quoted in enumerate(text if text.startswith("'") else f"'{text}'" for text in PATTERNS)
+    for number, _quoted in enumerate(text if text.startswith("'") else f"'{text}'" for text in (*PATTERNS, *FURTHER))
 )
 
 
@@ -257,6 +263,17 @@ def test_addresses_are_matched_alike(pair: Pair) -> None:
         if decisions != [is_meant, is_meant]:
             found[pattern] = decisions
     assert found == {}
+    for number, decided in enumerate(FURTHER.values(), start=len(PATTERNS)):
+        command = request(Code.GET_BROKER_RUNTIME_INFO, {"AccessKey": f"white-account-{number}"})
+        assert tuple(verdict(address, command) == "allowed" for address in (pair.real, pair.ours)) == decided
+
+
+def test_a_secret_of_digits_is_what_is_written(pair: Pair) -> None:
+    """YAML 1.1 reads 012345670 as an octal number, and so does upstream."""
+    for secret, decided in (("012345670", (False, True)), ("2739128", (True, False))):
+        command = sign(request(Code.GET_MAX_OFFSET, {"topic": "t", "queueId": "0"}), Credentials("octal-key", secret))
+        denied = "Check signature failed for accessKey=octal-key"
+        assert tuple(verdict(address, command) != denied for address in (pair.real, pair.ours)) == decided
 
 
 @pytest.mark.parametrize("name", ANYBODY)
@@ -273,7 +290,7 @@ def test_what_ours_forbids_besides_has_a_reason(pair: Pair, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def guarded(folder: Path) -> Iterator[tuple[OurNameserver, OurBroker]]:
-    """A nameserver and a broker that both demand accounts; the broker signs as an admin."""
+    """A nameserver, and a broker that demands accounts."""
     names, broker_folder = OurNameserver(folder / "guarded-names"), folder / "guarded"
     with names:
         broker = OurBroker(broker_folder, names.address, settings={"aclEnable": "true", "traceTopicEnable": "true"})

@@ -182,6 +182,16 @@ def test_the_topic_of_a_message_that_was_found_is_asked_for() -> None:
     assert GUARD.refusal_of_use(unsigned, "10.10.103.1:1", "orders", Permission.SUB) is None
 
 
+def test_who_may_be_shown_what_producers_see() -> None:
+    assert GUARD.may_be_told("alice-key", PEER, "orders")
+    assert GUARD.may_be_told("administrator", PEER, "anything")
+    assert GUARD.may_be_told(None, "10.10.103.1:1", "orders")
+    assert not GUARD.may_be_told("alice-key", PEER, "read-only")
+    assert not GUARD.may_be_told("bob-key", PEER, "orders")
+    assert not GUARD.may_be_told(None, PEER, "orders")
+    assert not GUARD.may_be_told("gone-key", PEER, "orders")
+
+
 # --- nameservers -----------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,7 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.net.acl_files import AclFiles
 from refmq.net.broker_node import BrokerNode
 from refmq.net.client import Client
+from refmq.net.connection import Connection
 from refmq.net.limits import Limits
 from refmq.net.tls import ClientTls, ServerTls, TlsMode, client_context, server_context
 from refmq.protocol.acl import Credentials, sign
@@ -26,8 +27,9 @@ from refmq.protocol.codes import ResponseCode
 from refmq.protocol.command import RemotingCommand, oneway, request
 from refmq.protocol.headers.admin import UpdateAclConfigRequest
 from refmq.protocol.headers.codec import encode_header
-from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest, ViewMessageRequest
+from refmq.protocol.headers.messages import ConsumerSendMsgBackRequest, EndTransactionRequest, ViewMessageRequest
 from refmq.protocol.headers.pull import PullSysFlag
+from refmq.protocol.record import parse_message_id
 from refmq.store import StoreConfig
 from refmq.store.config import FlushMode
 from tests.acl.files import ADMIN, ALICE, BOB, TEXT
@@ -229,6 +231,10 @@ def test_only_admins_change_accounts_configuration_and_topics(tmp_path: Path) ->
                 refused(await ask(address, sign(attack, ALICE)), "Need admin permission")
             for code in [each for each, rule in BROKER_RULES.items() if isinstance(rule, Admin)]:
                 refused(await ask(address, sign(request(code), ALICE)), "Need admin permission")
+            for setting in (b"aclEnable=false", b"useTLS=true"):  # not even an admin opens it over the wire
+                answer = await ask(address, sign(request(Code.UPDATE_BROKER_CONFIG, body=setting), ADMIN))
+                assert answer.code == ResponseCode.SYSTEM_ERROR
+            assert node.broker.config.acl_enable
             assert files.plain_path.read_text() == text
             assert node.broker.config.broker_permission == 6
             assert "orders" in node.broker.state.topics.topics
@@ -278,6 +284,74 @@ def test_a_message_cannot_be_had_by_its_offset(tmp_path: Path) -> None:
             header = ConsumerSendMsgBackRequest(offset=0, group="bobs-group", delay_level=0)
             back = sign(request(Code.CONSUMER_SEND_MSG_BACK, encode_header(header)), BOB)
             refused(await ask(address, back), "No default permission for topic:orders")
+
+    run(body())
+
+
+def half_request(topic: str) -> RemotingCommand:
+    properties = {"TRAN_MSG": "true", "PGROUP": "producers", "UNIQ_KEY": "k1"}
+    return send_request(topic, b"half of a secret", properties=properties, sys_flag=4)
+
+
+def end_request(sent: RemotingCommand, decision: int = 8) -> RemotingCommand:
+    _, physical = parse_message_id(sent.fields["msgId"])
+    header = EndTransactionRequest(
+        producer_group="producers", tran_state_table_offset=int(sent.fields["queueOffset"]),
+        commit_log_offset=physical, commit_or_rollback=decision, msg_id="k1",
+    )  # fmt: skip
+    return request(Code.END_TRANSACTION, encode_header(header))
+
+
+@pytest.mark.parametrize("decision", [8, 12])
+def test_a_transaction_is_ended_by_who_may_send_to_its_topic(tmp_path: Path, decision: int) -> None:
+    async def body() -> None:
+        async with guarded(tmp_path) as (node, address, _):
+            await prepared(address)
+            before = end_of(node, "orders")
+            sent = await ask(address, sign(half_request("orders"), ALICE))
+            assert sent.code == 0
+            refused(
+                await ask(address, sign(end_request(sent, decision), BOB)), "No default permission for topic:orders"
+            )
+            refused(await ask(address, end_request(sent, decision)), "No accessKey")
+            assert end_of(node, "orders") == before
+            assert (await ask(address, sign(end_request(sent, decision), ALICE))).code == 0
+            assert end_of(node, "orders") == before + (decision == 8)
+
+    run(body())
+
+
+def test_half_messages_are_shown_to_nobody_who_may_not_send_to_their_topic(tmp_path: Path) -> None:
+    """A check-back carries the message, and anybody may say that he is in the group of its producers."""
+
+    async def body() -> None:
+        seen: dict[str, list[RemotingCommand]] = {"alice": [], "bob": []}
+
+        def listener(name: str) -> Client:
+            def take(connection: Connection, command: RemotingCommand) -> None:
+                seen[name].append(command)
+
+            return Client(take)
+
+        config = replace(GUARDED, transaction_check_interval=50, transaction_time_out=1, transaction_check_max=1_000)
+        async with guarded(tmp_path, config=config) as (_, address, _):
+            await prepared(address)
+            data = HeartbeatData(client_id="c", producer_data_set=(ProducerData(group_name="producers"),))
+            beat = request(Code.HEART_BEAT, body=encode_body(data))
+            bob, alice = listener("bob"), listener("alice")
+            try:
+                assert (await ask(address, sign(beat, BOB), bob)).code == 0
+                assert (await ask(address, sign(half_request("orders"), ALICE))).code == 0
+                await asyncio.sleep(0.5)
+                assert (await ask(address, sign(beat, ALICE), alice)).code == 0
+                while not seen["alice"]:
+                    await asyncio.sleep(0.02)
+                assert {command.code for command in seen["alice"]} == {Code.CHECK_TRANSACTION_STATE}
+                assert b"half of a secret" in seen["alice"][0].body
+                assert seen["bob"] == []
+            finally:
+                await bob.close(0.5)
+                await alice.close(0.5)
 
     run(body())
 

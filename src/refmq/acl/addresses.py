@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from refmq.errors import UsageError
@@ -43,7 +44,9 @@ class AddressPattern:
         """Whether a peer with this address, without its port, is meant."""
         if self.matches_all:
             return True
-        address = parse_address(host)
+        if not self.among and not self.ranges:
+            return False
+        address = _known(host)
         if address is None:
             return False
         if address in self.among:
@@ -80,6 +83,10 @@ def parse_address(text: str) -> Address | None:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped
     return address
+
+
+_known: Final = lru_cache(maxsize=1024)(parse_address)
+"""A peer sends many requests."""
 
 
 def host_part(peer: str) -> str:

@@ -67,6 +67,17 @@ class Guard:
         missing = _missing(found, [(resource, permission)])
         return None if missing is None else EXCEPTION + missing
 
+    def may_be_told(self, access_key: str | None, peer: str, topic: str) -> bool:
+        """Whether a client that was let in with this access key, or None from a white address, may be shown what
+        producers of a topic see. An account that is gone may not."""
+        host = host_part(peer)
+        if self.policy.is_white(host):
+            return True
+        account = None if access_key is None else self.policy.accounts.get(access_key)
+        if account is None:
+            return False
+        return account.white_address.matches(host) or _has_all(account) or account.allows(topic, Permission.PUB)
+
     def _admit(self, command: RemotingCommand, peer: str) -> Account | str | None:
         """The account of a request, why there is none, or None for one that needs none."""
         host = host_part(peer)

@@ -53,8 +53,9 @@ def read_document(data: bytes, name: str) -> dict[str, Any]:
 def write_document(document: Mapping[str, Any]) -> bytes:
     """The text of a file. Comments are gone, as upstream loses them."""
     yaml = _yaml()
-    text: str = yaml.safe_dump(
-        dict(document), default_flow_style=False, sort_keys=False, allow_unicode=True, width=1 << 20
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    text: str = yaml.dump(
+        dict(document), Dumper=dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=1 << 20
     )
     return text.encode()
 

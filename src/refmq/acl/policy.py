@@ -13,6 +13,9 @@ from refmq.errors import UsageError
 from refmq.protocol.bodies.config import DataVersion
 
 ACCOUNTS_MAX: Final = 100_000
+PATTERNS_MAX: Final = 1_000
+"""The most patterns of a white list: each request is compared with all of them. One pattern may list many addresses."""
+
 ACCOUNTS: Final = "accounts"
 WHITE_LIST: Final = "globalWhiteRemoteAddresses"
 VERSION: Final = "dataVersion"
@@ -60,8 +63,8 @@ def file_of(document: Mapping[str, Any], name: str) -> AclFile:
         white_list = tuple(_pattern(given) for given in _list(document, WHITE_LIST))
     except UsageError as mistake:
         raise UsageError(f"{name}: {mistake}") from None
-    if len(accounts) > ACCOUNTS_MAX:
-        raise UsageError(f"{name} has more than {ACCOUNTS_MAX} accounts")
+    if len(accounts) > ACCOUNTS_MAX or len(white_list) > PATTERNS_MAX:
+        raise UsageError(f"{name} has more than {ACCOUNTS_MAX} accounts, or {PATTERNS_MAX} patterns of addresses")
     keys = [account.access_key for account in accounts]
     if len(set(keys)) < len(keys):
         twice = next(key for at, key in enumerate(keys) if key in keys[:at])

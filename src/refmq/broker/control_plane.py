@@ -32,6 +32,7 @@ from refmq.plane.engine import ControlPlane, Engine, Peer
 from refmq.plane.needs import SendCreation
 from refmq.plane.offsets import OffsetTable
 from refmq.plane.snapshot import NO_POLICY, Snapshot
+from refmq.protocol.acl import ACCESS_KEY
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig
 from refmq.protocol.bodies.offsets import DelayOffsets
@@ -66,6 +67,8 @@ class Broker:
         self._saved_groups = state.groups
         self._saved_offsets: OffsetTable | None = None
         self._access: Guard | None = None
+        self._heard_as: dict[int, str | None] = {}
+        """With access control on, the access key of each connection's last heartbeat."""
         self.account_files: AccountFiles | None = None
         """Where administrators change accounts; None while access control is off."""
         self.stats = StatsTable()
@@ -123,6 +126,19 @@ class Broker:
         self._access = broker_guard(policy, self.config.reply_topic)
         if self._is_running:
             self.engine.install(self.snapshot())
+
+    def heard(self, peer: Peer, command: RemotingCommand) -> None:
+        """A client has sent a heartbeat that was let in: from now on it may be asked, as this account."""
+        if self.config.acl_enable and not peer.closed:
+            self._heard_as[peer.number] = command.fields.get(ACCESS_KEY)
+
+    def may_be_told(self, peer: Peer, topic: str) -> bool:
+        """Whether a client may see a half message of this topic, which a check-back carries."""
+        if not self.config.acl_enable:
+            return True
+        if self._access is None or peer.number not in self._heard_as:
+            return False
+        return self._access.may_be_told(self._heard_as[peer.number], peer.peer, topic)
 
     def refusal_of_use(self, command: RemotingCommand, peer: Peer, topic: str, permission: Permission) -> str | None:
         """Why whoever sent a request may not use the topic that its handler has found; None if it may."""
@@ -248,6 +264,7 @@ class Broker:
                 peer.close("no heartbeat for too long")
 
     def connection_closed(self, number: int) -> None:
+        self._heard_as.pop(number, None)
         self.apply_clients(clients.remove_member(self.state.clients, ConnectionId(number)))
 
     def _group_changed(self, change: Changed, *, notify: bool) -> None:

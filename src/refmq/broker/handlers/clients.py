@@ -28,6 +28,7 @@ from refmq.protocol.headers.codec import decode_header
 async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> RemotingCommand:
     """Registers a client in all its groups, or renews it. Members are notified before the client gets its answer."""
     data = decode_body(HeartbeatData, command.body, bytes_max=BODY_BYTES_MAX)
+    broker.heard(peer, command)
     member = Member(
         connection=ConnectionId(peer.number),
         address=peer.peer,
