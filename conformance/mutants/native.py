@@ -43,7 +43,7 @@ class NativeMistake:
     @property
     def kind(self) -> str:
         """What looks for it."""
-        return KINDS[folder_of(self.number)]
+        return "access" if self.name.startswith("access_") else KINDS[folder_of(self.number)]
 
 
 def folder_of(number: int) -> str:
