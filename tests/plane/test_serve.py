@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from refmq.errors import RefmqError, UsageError
 from refmq.filter.registry import FilterRegistry
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset, QueueOffset
@@ -19,7 +20,7 @@ from refmq.plane.inputs import Closed, Commit, Deferred, Done, Drain, Frame, Ins
 from refmq.plane.offsets import OffsetTable
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.command import request
+from refmq.protocol.command import RemotingCommand, request
 from refmq.protocol.headers.pull import PullSysFlag
 from refmq.store import StoreConfig
 from refmq.store.values import PutStatus
@@ -271,3 +272,29 @@ def test_park_is_told_apart_from_waiting() -> None:
     runner.send()
     runner.pull(sys_flag=SUSPEND)
     assert [type(effect) for effect in runner.done if isinstance(effect, Wait | Park)] == [Wait, Park]
+
+
+class Doorkeeper:
+    """Refuses, or fails."""
+
+    def __init__(self, error: RefmqError | None = None) -> None:
+        self.error = error
+
+    def refusal(self, command: RemotingCommand, peer: str) -> str | None:
+        if self.error is not None:
+            raise self.error
+        return "not you"
+
+
+@pytest.mark.parametrize(("error", "remark"), [(None, "not you"), (UsageError("a mistake"), "a mistake")])
+@pytest.mark.parametrize("code", [310, 11, 14, 15, 28, 99_999])
+def test_whom_access_control_refuses_or_fails_on_is_not_served(
+    error: RefmqError | None, remark: str, code: int
+) -> None:
+    runner = running(BrokerConfig(acl_enable=True))
+    runner.state = replace(runner.state, snapshot=replace(runner.state.snapshot, access=Doorkeeper(error)))
+    outcome = runner.outcome(runner.frame(request(code)))
+    (reply,) = outcome.effects
+    assert isinstance(reply, Reply)
+    assert (reply.command.code, reply.command.remark) == (ResponseCode.SYSTEM_ERROR, remark)
+    assert outcome.state is runner.state
