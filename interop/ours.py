@@ -72,6 +72,14 @@ chosen_engine = "auto"
 """Of every broker that is not given another: what `pytest --engine` says."""
 
 
+guards_all = False
+"""Whether every broker has access control on, and lets this machine in by its address: what `pytest --guarded` says.
+Then the check stands in front of each request, and nothing is served by C."""
+
+ACCOUNTS: Final = "plain_acl.yml"
+ALL_FROM_HERE: Final = "globalWhiteRemoteAddresses:\n- 127.0.0.1\n"
+
+
 class OurNameserver:
     """``refmq namesrv`` as a process of its own."""
 
@@ -156,6 +164,9 @@ class OurBroker:
 
     def start(self, timeout_s: float = 60.0) -> OurBroker:
         conf = self.folder / "broker.conf"
+        if guards_all and self.settings.setdefault("aclEnable", "true") and not (self.folder / ACCOUNTS).exists():
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / ACCOUNTS).write_text(ALL_FROM_HERE)
         if not conf.exists():  # what was changed over the wire stands in it
             write_properties(conf, self.settings)
         arguments = ["broker", "-c", str(conf), "--listen", self.host, "--engine", self.engine]

@@ -1,7 +1,7 @@
 """The arrow of imports, read from the sources.
 
     errors <- model <- trace.record
-                    <- protocol <- filter <- store <- plane <- broker <- net <- sim <- verify <- cli
+                    <- protocol <- acl, filter <- store <- plane <- broker <- net <- sim <- verify <- cli
                                                    <- nameserver, client <-
                                                                          net <- aio <- sync <- testing
 
@@ -21,7 +21,7 @@ import pytest
 SOURCES = Path(__file__).parent.parent / "src"
 
 VALUES = {"errors", "model", "trace.record"}
-BYTES = {"protocol", "filter", "store"}
+BYTES = {"protocol", "acl", "filter", "store"}
 ROLES = {"nameserver", "plane", "broker", "client"}
 
 # Package (or module at the top of refmq) -> what it may import from refmq besides itself. "" is refmq/__init__.py.
@@ -32,6 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "model": {"errors"},
     "trace.record": {"errors", "model"},
     "protocol": VALUES,
+    "acl": VALUES | {"protocol"},
     "filter": VALUES | {"protocol"},
     "store": VALUES | {"protocol", "filter"},
     "inspect": VALUES | BYTES,
@@ -58,6 +59,7 @@ PURE = {
     "model",
     "trace.record",
     "protocol",
+    "acl",
     "filter",
     "store",
     "inspect",

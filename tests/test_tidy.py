@@ -97,7 +97,6 @@ VALUES_ONLY = {
     "plane/engine.py",  # Protocols; net/engine.py is one
     "plane/inputs.py",
     "plane/needs.py",
-    "plane/snapshot.py",
     "plane/state.py",
     "protocol/bodies/config.py",
     "protocol/bodies/connections.py",

@@ -2,7 +2,8 @@
 
 They stand in src/refmq_fast/{store,plane,shell}/mistakes.h, each at a place of the sources that `-DRMQ_MISTAKE=n`
 makes wrong. A build is an extension of its own, which only the process of its trial loads. Mistakes of store and plane
-are looked for by histories, those of the shell, which histories do not reach, by the tests of its threads.
+are looked for by histories; those of the shell, which histories do not reach, by the tests of its threads, and those of
+access control by attacks.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class NativeMistake:
     @property
     def kind(self) -> str:
         """What looks for it."""
-        return KINDS[folder_of(self.number)]
+        return "access" if self.name.startswith("access_") else KINDS[folder_of(self.number)]
 
 
 def folder_of(number: int) -> str:

@@ -27,6 +27,7 @@ STEPS = 60
 CLUSTER_STEPS = 70
 PLANE_TESTS: Final = "tests/net/test_fast_plane.py"
 SHELL_TESTS: Final = "tests/net/test_thread_engine.py"
+ACCESS_TESTS: Final = "tests/net/test_access.py"
 UNIT_TESTS: Final = (
     "tests/refmq_fast",
     "tests/net/test_fast_store.py",
@@ -95,6 +96,11 @@ def shell_trial() -> dict[str, Any]:
     return {"by": _first_failure(SHELL_TESTS), "tried": 0, "differs_after": 0}
 
 
+def access_trial() -> dict[str, Any]:
+    """The attacks on a broker with accounts, which histories do not have: the first that comes through."""
+    return {"by": _first_failure(ACCESS_TESTS), "tried": 0, "differs_after": int(_first_failure(PLANE_TESTS) != "")}
+
+
 def unit_trial() -> dict[str, Any]:
     """All tests of the extension and of what stands on it: the first that fails."""
     return {"by": _first_failure(*UNIT_TESTS), "tried": 0, "differs_after": 0}
@@ -142,7 +148,7 @@ def _histories() -> Iterator[Any]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("library", type=Path)
-    parser.add_argument("--kind", choices=["store", "cluster", "shell", "unit"], default="store")
+    parser.add_argument("--kind", choices=["store", "cluster", "shell", "access", "unit"], default="store")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--more-seconds", type=float, default=30.0, help="after a broken promise, for a difference")
     given = parser.parse_args()
@@ -152,6 +158,8 @@ def main() -> int:
             found = trial(given.seconds, given.more_seconds)
         case "cluster":
             found = cluster_trial(given.seconds)
+        case "access":
+            found = access_trial()
         case "unit":
             found = unit_trial()
         case _:

@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.extension,
 ]
 
-QUICK = ("index_one_key", "lose_tail", "ack_before_flush", "bars_ignored")
+QUICK = ("index_one_key", "lose_tail", "ack_before_flush", "bars_ignored", "access_unchecked")
 SECONDS = 60.0
 MORE_SECONDS = 5.0
 """For a difference between the engines, which is printed and not asserted: a lost tail never makes one."""

@@ -52,12 +52,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine", choices=("auto", "reference", "fast"), default="auto", help="which engine our brokers run on"
     )
+    parser.addoption(
+        "--guarded",
+        action="store_true",
+        help="our brokers have access control on, and let this machine in by its address",
+    )
     parser.addoption("--histories", type=int, default=60, help="how many differential histories of brokers to run")
     parser.addoption("--keep", type=Path, help="a new folder for logs and stores, which is not removed at the end")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     our_servers.chosen_engine = config.getoption("--engine")
+    our_servers.guards_all = config.getoption("--guarded")
     try:
         require_tools()
     except MissingTool as missing:

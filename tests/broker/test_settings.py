@@ -29,10 +29,10 @@ def test_upstreams_keys_reach_broker_and_store() -> None:
 
 
 def test_what_does_nothing_is_said_with_its_reason() -> None:
-    _, _, complaints = read(brokerNam="x", aclEnable="true", brokerRole="ASYNC_MASTER")
+    _, _, complaints = read(brokerNam="x", enableLmq="true", brokerRole="ASYNC_MASTER")
     assert complaints == (
         "unknown key 'brokerNam' (did you mean 'brokerName'?)",
-        "aclEnable belongs to access control: it has no effect yet",
+        "enableLmq belongs to light message queues: it has no effect yet",
     )
 
 

@@ -220,13 +220,13 @@ def test_a_file_that_is_not_there_is_one_line(capsys: pytest.CaptureFixture[str]
 
 def test_the_settings_are_printed_with_what_has_no_effect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     conf = tmp_path / "broker.conf"
-    conf.write_text("brokerNme=x\naclEnable=true\nbrokerName=y\n")
+    conf.write_text("brokerNme=x\nenableLmq=true\nbrokerName=y\n")
     assert main(["broker", "-c", str(conf), "-p"]) == 0
     output = capsys.readouterr()
     assert "brokerName=y\n" in output.out
     assert output.err == (
         "refmq: unknown key 'brokerNme' (did you mean 'brokerName'?)\n"
-        "refmq: aclEnable belongs to access control: it has no effect yet\n"
+        "refmq: enableLmq belongs to light message queues: it has no effect yet\n"
     )
     assert main(["broker", "-c", str(conf), "-p", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["settings"]["brokerName"] == "y"

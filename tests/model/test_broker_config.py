@@ -57,6 +57,8 @@ UPSTREAM = {
     "register_name_server_period": 30000,
     "force_register": True,
     "compressed_register": False,
+    "acl_enable": False,
+    "use_tls": False,
     "config_black_list": "configBlackList;brokerConfigPath",
 }
 OURS = {"broker_name", "broker_ip1", "namesrv_addr", "lock_grace_after_restart"}

@@ -445,6 +445,24 @@ def test_a_one_way_send_is_stored_and_not_answered() -> None:
         pair.check()
 
 
+def test_with_access_control_on_nothing_is_served_in_front_of_the_check() -> None:
+    """All that C would serve is handed over, so that the one check sees every frame. Off again, C serves again."""
+    guarded = BrokerConfig(acl_enable=True)
+    offset = UpdateConsumerOffsetRequest(consumer_group="g", topic="T", queue_id=0, commit_offset=3)
+    asked = encode_header(QueryConsumerOffsetRequest(consumer_group="g", topic="T", queue_id=0))
+    commands = (send_command(), pull_command(), request(15, encode_header(offset)), request(14, asked))
+    with a_pair(guarded) as pair:
+        for command in commands:
+            assert "its files have not been read" in (pair.fast.replies[pair.feed(command)][0].remark or "")
+        assert pair.fast.served == 0
+        assert pair.fast.store.max_offset("T", 0) == 0
+        pair.check()
+        pair.both(Install(tables_of(BrokerConfig(), SMALL)))
+        for command in commands:
+            pair.feed(command)
+        assert pair.fast.served == len(commands)
+
+
 # --- random requests --------------------------------------------------------------------------------------------------
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x01\x02"), max_size=8)

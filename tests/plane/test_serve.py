@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from refmq.errors import RefmqError, UsageError
 from refmq.filter.registry import FilterRegistry
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import PhysicalOffset, QueueOffset
@@ -20,7 +21,7 @@ from refmq.plane.offsets import OffsetTable
 from refmq.plane.pull import WOKEN_AT_ONCE
 from refmq.protocol.bodies.config import TopicConfig
 from refmq.protocol.codes import RequestCode, ResponseCode
-from refmq.protocol.command import request
+from refmq.protocol.command import RemotingCommand, request
 from refmq.protocol.headers.pull import PullSysFlag
 from refmq.store import StoreConfig
 from refmq.store.values import PutStatus
@@ -297,3 +298,29 @@ def test_a_woken_pull_of_a_connection_that_is_gone_is_forgotten() -> None:
     woken = runner.outcome(Arrived(runner.store.dispatch(10))).state
     assert len(woken.woken) == WOKEN_AT_ONCE
     assert serve.step(woken, runner.store, Closed(2), runner.now).state.woken == ()
+
+
+class Doorkeeper:
+    """Refuses, or fails."""
+
+    def __init__(self, error: RefmqError | None = None) -> None:
+        self.error = error
+
+    def refusal(self, command: RemotingCommand, peer: str) -> str | None:
+        if self.error is not None:
+            raise self.error
+        return "not you"
+
+
+@pytest.mark.parametrize(("error", "remark"), [(None, "not you"), (UsageError("a mistake"), "a mistake")])
+@pytest.mark.parametrize("code", [310, 11, 14, 15, 28, 99_999])
+def test_whom_access_control_refuses_or_fails_on_is_not_served(
+    error: RefmqError | None, remark: str, code: int
+) -> None:
+    runner = running(BrokerConfig(acl_enable=True))
+    runner.state = replace(runner.state, snapshot=replace(runner.state.snapshot, access=Doorkeeper(error)))
+    outcome = runner.outcome(runner.frame(request(code)))
+    (reply,) = outcome.effects
+    assert isinstance(reply, Reply)
+    assert (reply.command.code, reply.command.remark) == (ResponseCode.SYSTEM_ERROR, remark)
+    assert outcome.state is runner.state

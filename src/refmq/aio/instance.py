@@ -34,6 +34,7 @@ from refmq.errors import (
 from refmq.net.client import Client
 from refmq.net.clock import wall_clock
 from refmq.net.connection import Answer, Connection
+from refmq.net.credentials import credentials_of_environment
 from refmq.net.limits import Limits
 from refmq.net.tls import ClientTls
 from refmq.protocol import names
@@ -118,7 +119,7 @@ class Instance:
         self._stable_name = stable_name
         self._heartbeat_data = heartbeat_data
         self._on_route = on_route
-        self._credentials = options.get("credentials")
+        self._credentials = options.get("credentials") or credentials_of_environment()
         self._rpc_hook = options.get("rpc_hook")
         self._dresses = stream or self._credentials is not None or self._rpc_hook is not None
         self.random = random.Random(options.get("seed"))

@@ -13,11 +13,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
+from refmq.acl.accounts import Permission
+from refmq.acl.check import Guard, broker_guard
+from refmq.acl.policy import Policy
 from refmq.broker import clients, groups, queue_locks, topics
 from refmq.broker.clients import ClientStep, ConnectionId
 from refmq.broker.config_files import DELAY_FILE, GROUPS_FILE, OFFSETS_FILE, TOPICS_FILE
 from refmq.broker.delay import DelayService
-from refmq.broker.environment import Environment
+from refmq.broker.environment import AccountFiles, Environment
 from refmq.broker.registered_filters import bury_group
 from refmq.broker.state import BrokerState
 from refmq.broker.stats import RateMeter, StatsTable
@@ -26,15 +29,16 @@ from refmq.broker.transactions import Transactions
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.ids import HostAddress, QueueOffset, TimestampMs
 from refmq.model.step import Event
-from refmq.plane.engine import ControlPlane, Engine
+from refmq.plane.engine import ControlPlane, Engine, Peer
 from refmq.plane.needs import SendCreation
 from refmq.plane.offsets import OffsetTable
-from refmq.plane.snapshot import Snapshot
+from refmq.plane.snapshot import NO_POLICY, Snapshot
+from refmq.protocol.acl import ACCESS_KEY
 from refmq.protocol.bodies.codec import JsonStyle, encode_body
 from refmq.protocol.bodies.config import DataVersion, SubscriptionGroupConfig
 from refmq.protocol.bodies.offsets import DelayOffsets
 from refmq.protocol.codes import RequestCode
-from refmq.protocol.command import oneway
+from refmq.protocol.command import RemotingCommand, oneway
 from refmq.protocol.headers.clients import NotifyConsumerIdsChangedRequest
 from refmq.protocol.headers.codec import encode_header
 from refmq.store.config import StoreConfig
@@ -64,6 +68,11 @@ class Broker:
         self._saved_topics = state.topics
         self._saved_groups = state.groups
         self._saved_offsets: OffsetTable | None = None
+        self._access: Guard | None = None
+        self._heard_as: dict[int, str | None] = {}
+        """With access control on, the access key of each connection's last heartbeat."""
+        self.account_files: AccountFiles | None = None
+        """Where administrators change accounts; None while access control is off."""
         self.stats = StatsTable()
         self.meter = RateMeter()
         self.transactions = Transactions(engine, environment, store_host)
@@ -115,6 +124,7 @@ class Broker:
             groups=state.groups.groups,
             consumers=state.clients.consumers,
             filters=state.filters,
+            access=self._access,
             opens_at=self.environment.local_time(TimestampMs(opens_ms)) if opens_ms else "",
         )
 
@@ -125,6 +135,33 @@ class Broker:
     @property
     def is_slave(self) -> bool:
         return self.store_config.is_slave
+
+    def install_policy(self, policy: Policy) -> None:
+        """From now on requests are checked against this policy, if `aclEnable` is set."""
+        self._access = broker_guard(policy, self.config.reply_topic)
+        if self._is_running:
+            self.engine.install(self.snapshot())
+
+    def heard(self, peer: Peer, command: RemotingCommand) -> None:
+        """A client has sent a heartbeat that was let in: from now on it may be asked, as this account."""
+        if self.config.acl_enable and not peer.closed:
+            self._heard_as[peer.number] = command.fields.get(ACCESS_KEY)
+
+    def may_be_told(self, peer: Peer, topic: str) -> bool:
+        """Whether a client may see a half message of this topic, which a check-back carries."""
+        if not self.config.acl_enable:
+            return True
+        if self._access is None or peer.number not in self._heard_as:
+            return False
+        return self._access.may_be_told(self._heard_as[peer.number], peer.peer, topic)
+
+    def refusal_of_use(self, command: RemotingCommand, peer: Peer, topic: str, permission: Permission) -> str | None:
+        """Why whoever sent a request may not use the topic that its handler has found; None if it may."""
+        if not self.config.acl_enable:
+            return None
+        if self._access is None:
+            return NO_POLICY
+        return self._access.refusal_of_use(command, peer.peer, topic, permission)
 
     async def change_config(self, config: BrokerConfig, given: Mapping[str, str]) -> None:
         """Applies a configuration change that came over the wire, and makes it durable."""
@@ -265,6 +302,7 @@ class Broker:
                 peer.close("no heartbeat for too long")
 
     def connection_closed(self, number: int) -> None:
+        self._heard_as.pop(number, None)
         self.apply_clients(clients.remove_member(self.state.clients, ConnectionId(number)))
 
     def notify_members(self, group: str) -> None:

@@ -8,9 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
+from refmq.acl.policy import Policy
 from refmq.model.ids import TimestampMs
 from refmq.model.step import Event
 from refmq.plane.engine import Peer
+from refmq.protocol.headers.admin import UpdateAclConfigRequest
+
+
+class AccountFiles(Protocol):
+    """The files of access control. A change is durable and in force when its call returns, or `RefmqError`."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+    @property
+    def plain_path(self) -> object:
+        """The path of `plain_acl.yml`."""
+        ...
+
+    async def put_account(self, given: UpdateAclConfigRequest, now_ms: int) -> None: ...
+
+    async def delete_account(self, access_key: str, now_ms: int) -> None: ...
+
+    async def put_white_list(self, addresses: str, path: str | None, now_ms: int) -> None: ...
 
 
 class Environment(Protocol):

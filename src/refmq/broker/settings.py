@@ -22,7 +22,7 @@ from refmq.store.delay import DelayLevels
 
 NUMBER_MAX: Final = 2**63 - 1
 
-_SPELLING: Final = {"broker_ip1": "brokerIP1"}
+_SPELLING: Final = {"broker_ip1": "brokerIP1", "use_tls": "useTLS"}
 BROKER_KEYS: Final = {_SPELLING.get(f.name, camel_case(f.name)): f.name for f in fields(BrokerConfig)}
 """Upstream's key -> field of `BrokerConfig`."""
 
@@ -118,7 +118,9 @@ STORE_KEYS: Final = {
     "checkCRCOnRecover": _flag_key("check_crc"),
 }
 
-PLACE_KEYS: Final = frozenset({"storePathRootDir", "storePathCommitLog", "rocketmqHome", "brokerConfigPath"})
+PLACE_KEYS: Final = frozenset(
+    {"storePathRootDir", "storePathCommitLog", "rocketmqHome", "brokerConfigPath", "bindAddress"}
+)
 """Paths and addresses: read by the process, never changed over the wire."""
 
 TLS_DEFAULTS: Final = {
@@ -127,8 +129,13 @@ TLS_DEFAULTS: Final = {
     "tls.server.keyPath": "",
     "tls.server.keyPassword": "",
     "tls.server.trustCertPath": "",
+    "tls.client.trustCertPath": "",
+    "tls.client.certPath": "",
+    "tls.client.keyPath": "",
+    "tls.client.keyPassword": "",
 }
-"""TLS on the same port (upstream: in tls.properties). Read by the process, never changed over the wire."""
+"""TLS on the same port, and with `useTLS` towards nameservers (upstream: in tls.properties). Read by the process, never
+changed over the wire."""
 
 LATER: Final = {
     "brokerRole": "replication",
@@ -139,7 +146,6 @@ LATER: Final = {
     "haTransferBatchSize": "replication",
     "haSlaveFallbehindMax": "replication",
     "slaveTimeout": "replication",
-    "aclEnable": "access control",
     "enableDLegerCommitLog": "DLedger, which is not planned",
     "dLegerGroup": "DLedger, which is not planned",
     "dLegerPeers": "DLedger, which is not planned",
@@ -160,7 +166,7 @@ NO_EFFECT: Final = frozenset(
         "endTransactionThreadPoolNums", "flushConsumerOffsetHistoryInterval", "fetchNamesrvAddrByAddressServer",
         "putThreadPoolQueueCapacity", "replyThreadPoolQueueCapacity", "queryThreadPoolQueueCapacity",
         "clientManagerThreadPoolQueueCapacity", "consumerManagerThreadPoolQueueCapacity",
-        "filterServerNums", "useTLS", "highSpeedMode",
+        "filterServerNums", "highSpeedMode",
         "transferMsgByHeap", "maxDelayTime", "disableConsumeIfConsumerReadSlowly", "consumerFallbehindThreshold",
         "enableDetailStat", "autoDeleteUnusedStats", "isolateLogEnable", "messageStorePlugIn",
         "serverWorkerThreads", "serverCallbackExecutorThreads", "serverSelectorThreads",
@@ -305,7 +311,7 @@ def _checked(name: str, text: str, read: Callable[[str], Any]) -> Any:
         raise UsageError(f"{name} should be {error}, not {text[:80]!r}") from None
 
 
-SHOWN_AS_THEY_ARE: Final = {"brokerRole": "ASYNC_MASTER", "filterServerNums": "0", "useTLS": "false"}
+SHOWN_AS_THEY_ARE: Final = {"brokerRole": "ASYNC_MASTER", "filterServerNums": "0"}
 """Keys that cannot be set here, with their fixed values: mqadmin's exportConfigs fails without them."""
 
 

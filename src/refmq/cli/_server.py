@@ -30,7 +30,13 @@ def server_options(what: str, port: int, folder_help: str) -> Callable[[F], F]:
             envvar=f"{variable}_PORT",
             help=f"The port to listen on; 0 takes a free one.  [default: listenPort of the file, or {port}]",
         ),
-        click.option("--listen", envvar=f"{variable}_LISTEN", help="The address to listen on.  [default: 0.0.0.0]"),
+        click.option(
+            "--host",
+            "--listen",
+            "listen",
+            envvar=(f"{variable}_HOST", f"{variable}_LISTEN"),
+            help="The address to listen on; 0.0.0.0 is all.  [default: bindAddress of the file, or 127.0.0.1]",
+        ),
         click.option(
             "--dir",
             "folder",

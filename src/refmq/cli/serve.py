@@ -73,7 +73,7 @@ def command(
         trace_topic_enable=True,
         broker_fast_failure_enable=False,  # a busy laptop has no other broker that would be faster
     )
-    plan = BrokerPlan(config, LAPTOP_STORE, (), LOOPBACK, folder, folder, trace, engine=engine)
+    plan = BrokerPlan(config, LAPTOP_STORE, (), LOOPBACK, folder, folder, folder, trace, engine=engine)
     disk: Disk
     if in_memory:
         disk, kv_disk = SimulatedDisk(clock=wall_ms, capacity_bytes=MEMORY_BYTES), None

@@ -96,9 +96,11 @@ class BrokerConfig:
     register_name_server_period: int = 30_000
     force_register: bool = True
     compressed_register: bool = False
+    use_tls: bool = False
 
     # --- administration --------------------------------------------------------------------------------------------
     config_black_list: str = "configBlackList;brokerConfigPath"
+    acl_enable: bool = False
 
     @property
     def reply_topic(self) -> str:

@@ -36,7 +36,7 @@ class Key:
 
 KEYS: Final = (
     Key("listenPort", int, str(DEFAULT_PORT), "The port to listen on.", is_fixed=True),
-    Key("bindAddress", str, "0.0.0.0", "The address to listen on (5.x; 4.9 always listens on all).", is_fixed=True),
+    Key("bindAddress", str, "127.0.0.1", "The address to listen on (upstream: 0.0.0.0, all of them).", is_fixed=True),
     Key("rocketmqHome", str, "", "Upstream's installation folder.", has_effect=False, is_fixed=True),
     Key("kvConfigPath", str, "", "The file of the key-value configuration.", is_fixed=True),
     Key("configStorePath", str, "", "The file that changed settings are written to.", is_fixed=True),
@@ -47,6 +47,7 @@ KEYS: Final = (
         "More keys, separated by `;`, that cannot be changed over the wire.",
         is_fixed=True,
     ),
+    Key("aclEnable", bool, "false", "Whether what changes something needs the signature of an admin.", is_fixed=True),
     Key("orderMessageEnable", bool, "false", "Whether routes carry the order configuration of their topic."),
     Key("serverChannelMaxIdleTimeSeconds", int, "120", "A connection silent for this long is closed."),
     Key("serverSocketBacklog", int, "1024", "Connections that wait to be accepted.", has_effect=False),

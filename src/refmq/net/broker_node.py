@@ -38,8 +38,9 @@ from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
 from refmq.model.ids import PhysicalOffset, QueueOffset, TimestampMs
 from refmq.model.step import Event
+from refmq.net.acl_files import AclFiles
 from refmq.net.address import format_address
-from refmq.net.broker_registration import Registrar
+from refmq.net.broker_registration import UNSIGNED, Registrar, Signing
 from refmq.net.clock import wall_ms
 from refmq.plane.engine import Engine, Peer
 from refmq.plane.offsets import load_offsets
@@ -77,6 +78,8 @@ class BrokerNode:
         *,
         recorder: Recorder | None = None,
         settings_file: tuple[Disk, str] | None = None,
+        accounts: AclFiles | None = None,
+        signing: Signing = UNSIGNED,
         seed: int | None = None,
         survives_bugs: bool = True,
     ) -> None:
@@ -87,6 +90,8 @@ class BrokerNode:
         self._store_config = store_config
         self._disk = disk
         self._settings_file = settings_file
+        self._accounts = accounts
+        self._signing = signing
         self._recorder = recorder or NoRecorder()
         self._random = random.Random(seed)
         self._survives_bugs = survives_bugs
@@ -135,7 +140,8 @@ class BrokerNode:
             raise
         self._config = replace(self._config, listen_port=port)
         self._broker = self._start_broker(stored, self._start_locks(had_a_life), store_host)
-        self._registration = Registrar(self._broker)
+        self._registration = Registrar(self._broker, self._signing)
+        self._admit(self._broker)
         self._broker.run(HandedOver(self._broker), load_offsets(stored.offsets))
         self._rounds = self._start_rounds(self._broker)
         self.engine.watch(SCHEDULE_TOPIC, self._delayed.set)
@@ -144,6 +150,14 @@ class BrokerNode:
         self._start_timers()
         await self.registration.register_all()
         return address, port
+
+    def _admit(self, broker: Broker) -> None:
+        """Installs who may do what, before anybody is served. Without files nobody is, if `aclEnable` is set."""
+        if self._accounts is not None and self._config.acl_enable:
+            broker.account_files = self._accounts
+            broker.install_policy(self._accounts.policy)
+            self._accounts.changed = broker.install_policy
+            self.spawn(self._accounts.watch(), "access control")
 
     async def _store_host(self) -> str:
         """The broker's address as records carry it: that of `brokerIP1`, which may be a host name."""

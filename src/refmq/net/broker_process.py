@@ -14,14 +14,18 @@ from refmq.broker.settings import TLS_DEFAULTS, apply_settings
 from refmq.errors import RefmqError, UsageError
 from refmq.model.broker_config import BrokerConfig
 from refmq.model.disk import Disk
+from refmq.net.acl_files import AclFiles
 from refmq.net.address import format_address
 from refmq.net.broker_node import BrokerNode
+from refmq.net.broker_registration import UNSIGNED, Signing
+from refmq.net.credentials import credentials_of_server
 from refmq.net.engines import EngineChoice, EngineSurroundings, open_engine
 from refmq.net.files import RealDisk
 from refmq.net.limits import Limits, within_descriptors
 from refmq.net.nameserver import FileOn, Nameserver
-from refmq.net.nameserver_process import KV_FILE, nameserver_label, plan_tls, read_conf
+from refmq.net.nameserver_process import KV_FILE, nameserver_label, plan_client_tls, plan_tls, read_conf
 from refmq.net.process import raise_open_files_limit, stop_on_signals
+from refmq.net.reach import LOOPBACK, advertised_host, open_door, unreachable
 from refmq.net.tls import ServerTls
 from refmq.store import StoreConfig
 from refmq.trace.writer import recording
@@ -64,6 +68,8 @@ class BrokerPlan:
     listen: str
     folder: Path
     settings_path: Path
+    acl_folder: Path = Path()
+    """Where `plain_acl.yml` and `tools.yml` are."""
     trace: Path | None = None
     tls: Mapping[str, str] = field(default_factory=lambda: dict(TLS_DEFAULTS))
     engine: EngineChoice = EngineChoice.AUTO
@@ -84,9 +90,30 @@ def plan_broker(options: BrokerOptions) -> BrokerPlan:
         config = replace(config, listen_port=options.port)
     settings_path = options.conf if options.conf is not None else root / "config" / SETTINGS_FILE
     tls = {name: given.get(name, default).strip() for name, default in TLS_DEFAULTS.items()}
+    listen = options.listen or given.get("bindAddress", "").strip() or LOOPBACK
+    if "brokerIP1" not in given:
+        config = replace(config, broker_ip1=advertised_host(listen, config.namesrv_addr))
+    home = given.get("rocketmqHome", "").strip()
+    acl_folder = Path(home) / "conf" if home else settings_path.parent
     return BrokerPlan(
-        config, store, complaints, options.listen or "0.0.0.0", root, settings_path, options.trace, tls, options.engine
+        config, store, complaints, listen, root, settings_path, acl_folder, options.trace, tls, options.engine
     )
+
+
+def plan_signing(plan: BrokerPlan) -> Signing:
+    """How the broker shows nameservers who it is: with its account, and with `useTLS` over TLS."""
+    credentials = credentials_of_server(plan.acl_folder)
+    return Signing(credentials, plan_client_tls(plan.tls) if plan.config.use_tls else None)
+
+
+def warnings_of_reach(plan: BrokerPlan, tls: ServerTls, port: int) -> list[str]:
+    """What an operator should know about who reaches this broker."""
+    demands = "an account" if plan.config.acl_enable else "a certificate" if tls.demands_certificate else None
+    lines = (
+        open_door("broker", plan.listen, port, demands=demands),
+        unreachable(plan.listen, plan.config.broker_ip1),
+    )
+    return [line for line in lines if line is not None]
 
 
 @contextlib.asynccontextmanager
@@ -96,6 +123,8 @@ async def running_broker(
     settings_file: tuple[Disk, str] | None,
     tls: ServerTls,
     descriptors: int,
+    accounts: AclFiles | None = None,
+    signing: Signing = UNSIGNED,
 ) -> AsyncIterator[tuple[BrokerNode, str]]:
     """A listening broker with so many descriptors for its connections, and its address; stopped in bounded time on
     exit."""
@@ -105,7 +134,16 @@ async def running_broker(
     with recording(plan.trace, plan.config.broker_name) as recorder:
         surroundings = EngineSurroundings(limits=limits, tls=tls, recorder=recorder)
         engine = open_engine(plan.engine, disk, plan.store, surroundings)
-        node = BrokerNode(plan.config, plan.store, disk, engine, recorder=engine.recorder, settings_file=settings_file)
+        node = BrokerNode(
+            plan.config,
+            plan.store,
+            disk,
+            engine,
+            recorder=engine.recorder,
+            settings_file=settings_file,
+            accounts=accounts,
+            signing=signing,
+        )
         host, port = await node.start(plan.listen)
         try:
             yield node, format_address(host, port)
@@ -121,11 +159,19 @@ async def run_broker_process(plan: BrokerPlan, say: Say, warn: Say) -> None:
     plan.folder.mkdir(parents=True, exist_ok=True)
     plan.settings_path.parent.mkdir(parents=True, exist_ok=True)
     tls = plan_tls(plan.tls, plan.folder / "tls", warn)
+    accounts = AclFiles(plan.acl_folder) if plan.config.acl_enable else None
+    if accounts is not None:
+        accounts.load()
+    signing = plan_signing(plan)
     disk, settings_disk = RealDisk(plan.folder), RealDisk(plan.settings_path.parent)
     try:
         settings_file = (settings_disk, plan.settings_path.name)
-        async with running_broker(plan, disk, settings_file, tls, raise_open_files_limit()) as (node, _):
+        descriptors = raise_open_files_limit()
+        given = (plan, disk, settings_file, tls, descriptors, accounts, signing)
+        async with running_broker(*given) as (node, _):
             config = node.broker.config
+            for line in warnings_of_reach(plan, tls, config.listen_port):
+                warn(line)
             at = f" and name server is {config.namesrv_addr}" if config.namesrv_addr else ""
             for note in node.recovery.notes if node.recovery is not None else ():
                 warn(note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 from zlib import crc32
 
@@ -13,6 +13,8 @@ from refmq.broker.topics import apply_order_config
 from refmq.errors import RefmqError
 from refmq.model.broker_config import PERM_READ_WRITE, BrokerConfig
 from refmq.net.client import Client
+from refmq.net.tls import ClientTls
+from refmq.protocol.acl import Credentials, sign
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import KVTable, TopicConfig, TopicConfigSerializeWrapper
 from refmq.protocol.bodies.registration import RegisterBrokerBody, encode_register_broker_body
@@ -32,12 +34,24 @@ HA_PORT_ABOVE: Final = 1
 log = logging.getLogger("refmq.broker")
 
 
-class Registrar:
-    """Keeps the nameservers informed. A nameserver that does not answer costs only a log line."""
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """How a broker shows nameservers who it is."""
 
-    def __init__(self, broker: Broker) -> None:
+    credentials: Credentials | None = None
+    tls: ClientTls | None = None
+
+
+UNSIGNED: Final = Signing()
+
+
+class Registrar:
+    """Keeps the nameservers informed. A nameserver that does not answer, or refuses, costs only a log line."""
+
+    def __init__(self, broker: Broker, signing: Signing = UNSIGNED) -> None:
         self._broker = broker
-        self._client = Client()
+        self._credentials = signing.credentials
+        self._client = Client(tls=signing.tls)
 
     async def register_again(self) -> None:
         """The periodic registration. Without `forceRegister` it first asks the nameservers whether their topics are
@@ -106,6 +120,8 @@ class Registrar:
     async def _tell(self, command: RemotingCommand, timeout_s: float | None = None) -> list[RemotingCommand]:
         """The answers of the nameservers that gave one, in their order in the configuration."""
         config = self._broker.config
+        if self._credentials is not None:
+            command = sign(command, self._credentials)
         limit_s = config.register_broker_timeout_mills / 1000 if timeout_s is None else timeout_s
         answers = await asyncio.gather(*(self._ask(address, command, limit_s) for address in self._addresses()))
         return [answer for answer in answers if answer is not None]
@@ -115,10 +131,13 @@ class Registrar:
 
     async def _ask(self, address: str, command: RemotingCommand, timeout_s: float) -> RemotingCommand | None:
         try:
-            return await self._client.invoke(address, command, timeout_s)
+            answer = await self._client.invoke(address, command, timeout_s)
         except RefmqError as error:
             log.warning("nameserver %s: %s", address, error)
             return None
+        if answer.code != ResponseCode.SUCCESS:
+            log.warning("nameserver %s refuses request %d: %s", address, command.code, answer.remark)
+        return answer
 
     async def _apply_order(self, answer: RemotingCommand) -> None:
         if not answer.body:

@@ -160,6 +160,7 @@ class FastPlane:
             "slave_read": config.slave_read_enable,
             "long_polling": config.long_polling_enable,
             "fast_failure": config.broker_fast_failure_enable,
+            "hands_over_all": config.acl_enable,
             "permission": config.broker_permission,
             "short_polling_ms": config.short_polling_time_mills,
             "flush_timeout_ms": config.sync_flush_timeout,

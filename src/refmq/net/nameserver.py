@@ -14,6 +14,7 @@ from typing import Final
 
 from rpds import HashTrieMap
 
+from refmq.acl.check import nameserver_guard
 from refmq.errors import DiskError
 from refmq.model.disk import Disk
 from refmq.model.ids import TimestampMs
@@ -46,6 +47,7 @@ from refmq.nameserver.serve import (
 )
 from refmq.nameserver.settings import default_settings
 from refmq.nameserver.tables import ChannelId
+from refmq.net.acl_files import AclFiles
 from refmq.net.connection import Answer, Connection
 from refmq.net.limits import Limits
 from refmq.net.server import Server
@@ -88,7 +90,8 @@ class Nameserver:
         await nameserver.close(timeout_s=10)
 
     Without ``kv_file`` the key-value configuration lives in memory only, and without ``settings_file`` so do settings
-    changed over the wire. ``record`` receives every trace event.
+    changed over the wire. With ``accounts`` whatever changes something needs the signature of an admin. ``record``
+    receives every trace event.
     """
 
     def __init__(
@@ -99,11 +102,14 @@ class Nameserver:
         settings: Mapping[str, str] | None = None,
         limits: Limits | None = None,
         tls: ServerTls | None = None,
+        accounts: AclFiles | None = None,
         record: Callable[[Event], None] | None = None,
     ) -> None:
         self._kv_file = kv_file
         self._settings_file = settings_file
         self._record = record
+        self._accounts = accounts
+        self._watching: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self.state = NameserverState(
             kv=read_kv_config(kv_file), settings=HashTrieMap({**default_settings(), **(settings or {})})
@@ -124,12 +130,16 @@ class Nameserver:
         """Listen; returns the address in use."""
         address = await self.server.start(host, port)
         self._timer = self._loop.call_later(SCAN_DELAY_MS / 1000, self._scan)
+        if self._accounts is not None:
+            self._watching = self._loop.create_task(self._accounts.watch(), name="access control")
         return address
 
     async def close(self, timeout_s: float) -> None:
         """Stop in at most about ``timeout_s``; requests in flight are answered first."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._watching is not None:
+            self._watching.cancel()
         await self.server.close(timeout_s)
 
     def _now_ms(self) -> TimestampMs:
@@ -138,6 +148,9 @@ class Nameserver:
     # From events to steps --------------------------------------------------------------------------------------
 
     def _serve(self, connection: Connection, command: RemotingCommand) -> Answer | Awaitable[Answer]:
+        denied = self._refusal(connection, command)
+        if denied is not None:
+            return response(command, ResponseCode.SYSTEM_ERROR, remark=denied)
         if connection.number not in self._watched:
             self._watched.add(connection.number)
             connection.on_close(self._lose)
@@ -149,6 +162,12 @@ class Nameserver:
         if len(step.effects) == 1 and isinstance(step.effects[0], Reply):
             return step.effects[0].command
         return self._perform(step.effects, command)
+
+    def _refusal(self, connection: Connection, command: RemotingCommand) -> str | None:
+        """Why access control refuses a request; None if it does not, or is off."""
+        if self._accounts is None:
+            return None
+        return nameserver_guard(self._accounts.policy).refusal(command, connection.peer)
 
     async def _serve_long_registration(self, connection: Connection, command: RemotingCommand) -> Answer:
         """Tens of thousands of topics take a second to parse, and other peers must not wait for that."""

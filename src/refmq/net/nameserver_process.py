@@ -9,12 +9,14 @@ from typing import Final
 
 from refmq.errors import MissingTool, UsageError
 from refmq.nameserver.settings import DEFAULT_PORT, read_settings
+from refmq.net.acl_files import AclFiles
 from refmq.net.address import format_address
 from refmq.net.files import RealDisk
 from refmq.net.limits import Limits, within_descriptors
 from refmq.net.nameserver import FileOn, Nameserver, run_nameserver
 from refmq.net.process import raise_open_files_limit, stop_on_signals
-from refmq.net.tls import ServerTls, TlsMode, self_signed_certificate, server_context
+from refmq.net.reach import open_door
+from refmq.net.tls import ClientTls, ServerTls, TlsMode, client_context, self_signed_certificate, server_context
 from refmq.protocol.properties import parse_properties
 from refmq.trace.writer import recording
 
@@ -48,7 +50,13 @@ class NameserverPlan:
     kv_path: Path
     settings_path: Path
     tls_folder: Path
+    acl_folder: Path
+    """Where `plain_acl.yml` is."""
     trace: Path | None = None
+
+    @property
+    def acl_enable(self) -> bool:
+        return self.settings["aclEnable"] == "true"
 
 
 def plan_nameserver(options: NameserverOptions) -> NameserverPlan:
@@ -71,7 +79,11 @@ def plan_nameserver(options: NameserverOptions) -> NameserverPlan:
         "bindAddress": listen,
     }
     tls_folder = folder / "tls"
-    return NameserverPlan(settings, tuple(complaints), listen, port, kv_path, settings_path, tls_folder, options.trace)
+    home = settings["rocketmqHome"].strip()
+    acl_folder = Path(home) / "conf" if home else settings_path.parent
+    return NameserverPlan(
+        settings, tuple(complaints), listen, port, kv_path, settings_path, tls_folder, acl_folder, options.trace
+    )
 
 
 def read_conf(path: Path) -> dict[str, str]:
@@ -117,6 +129,21 @@ def plan_tls(settings: Mapping[str, str], folder: Path, warn: Say) -> ServerTls:
     return ServerTls(mode, context)
 
 
+def plan_client_tls(settings: Mapping[str, str]) -> ClientTls:
+    """TLS towards nameservers. Without `tls.client.trustCertPath` any certificate is taken, as upstream does."""
+    authority, certificate = settings["tls.client.trustCertPath"], settings["tls.client.certPath"]
+    key = settings["tls.client.keyPath"]
+    if bool(certificate) != bool(key):
+        raise UsageError("tls.client.certPath and tls.client.keyPath must be given together.")
+    context = client_context(
+        authority=Path(authority) if authority else None,
+        certificate=Path(certificate) if certificate else None,
+        key=Path(key) if key else None,
+        key_password=settings["tls.client.keyPassword"] or None,
+    )
+    return ClientTls(context)
+
+
 async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> None:
     """Serve until SIGTERM or Ctrl-C, then stop in bounded time."""
     stop = stop_on_signals()
@@ -130,6 +157,9 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
     tls = plan_tls(plan.settings, plan.tls_folder, warn)
     for path in (plan.kv_path, plan.settings_path):
         path.parent.mkdir(parents=True, exist_ok=True)
+    accounts = AclFiles(plan.acl_folder) if plan.acl_enable else None
+    if accounts is not None:
+        accounts.load()
     kv_disk, settings_disk = RealDisk(plan.kv_path.parent), RealDisk(plan.settings_path.parent)
     try:
         with recording(plan.trace, nameserver_label(plan.port)) as trace:
@@ -139,9 +169,14 @@ async def run_nameserver_process(plan: NameserverPlan, say: Say, warn: Say) -> N
                 settings=plan.settings,
                 limits=limits,
                 tls=tls,
+                accounts=accounts,
                 record=None if trace is None else trace.record,
             )
             host, port = await nameserver.start(plan.listen, plan.port)
+            demands = "an account" if plan.acl_enable else "a certificate" if tls.demands_certificate else None
+            line = open_door("nameserver", plan.listen, port, demands=demands)
+            if line is not None:
+                warn(line)
             say(f"The Name Server boot success. serializeType=JSON, address {format_address(host, port)}")
             await run_nameserver(nameserver, stop, STOP_TIMEOUT_S)
     finally:

@@ -45,6 +45,12 @@ class ServerTls:
         if self.context is None and self.mode is not TlsMode.DISABLED:
             raise UsageError(f"TLS mode {self.mode.value} needs a certificate.")
 
+    @property
+    def demands_certificate(self) -> bool:
+        """Whether nobody comes in without a certificate of his own."""
+        demanded = self.context is not None and self.context.verify_mode is ssl.CERT_REQUIRED
+        return demanded and self.mode is TlsMode.ENFORCING
+
 
 @dataclass(frozen=True, slots=True)
 class ClientTls:
@@ -145,7 +151,11 @@ def server_context(
 
 
 def client_context(
-    *, authority: Path | None = None, certificate: Path | None = None, key: Path | None = None
+    *,
+    authority: Path | None = None,
+    certificate: Path | None = None,
+    key: Path | None = None,
+    key_password: str | None = None,
 ) -> ssl.SSLContext:
     """The context of a client. Without an authority every certificate is trusted, as upstream's clients do."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -155,7 +165,7 @@ def client_context(
         load_authority(context, authority)
         context.verify_mode = ssl.CERT_REQUIRED
     if certificate is not None:
-        load_chain(context, certificate, key or certificate, None)
+        load_chain(context, certificate, key or certificate, key_password)
     return context
 
 

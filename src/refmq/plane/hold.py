@@ -57,7 +57,8 @@ class HeldPull:
     @property
     def size_bytes(self) -> int:
         """What it takes in memory, roughly."""
-        return PULL_BYTES + sum(map(len, self.frame.command.fields.values()))
+        command = self.frame.command
+        return PULL_BYTES + len(command.body) + sum(map(len, command.fields.values()))
 
 
 Pulls: TypeAlias = "HashTrieMap[int, HeldPull]"

@@ -105,7 +105,7 @@ def serve_pull(state: PlaneState, store: StoreReader, frame: Frame, now: Moment)
     if wants_to_wait:
         assert not result.records, "a pull that found something is answered"
         pull = HeldPull(
-            frame._replace(command=replace(frame.command, body=b"", header=b"")),  # what it asks is in its fields
+            frame._replace(command=replace(frame.command, header=b"")),  # what it asks is in its fields
             header.topic,
             header.queue_id,
             QueueOffset(header.queue_offset),
@@ -178,6 +178,9 @@ def answer_woken(state: PlaneState, store: StoreReader, now: Moment, at_once_max
 def run_again(snapshot: Snapshot, store: StoreReader, frame: Frame, now: Moment) -> tuple[Effect, ...]:
     """The answer to a pull that was woken. A group that is gone meanwhile is refused, not created."""
     header = decode_header(PullMessageRequest, frame.command)
+    denied = snapshot.refusal(frame.command, frame.peer)
+    if denied is not None:  # what was allowed when it was parked
+        return (refused(frame, Refusal(ResponseCode.SYSTEM_ERROR, denied)),)
     allowed = check_pull(snapshot, frame, header)
     if isinstance(allowed, NeedsGroup):
         return (refused(frame, allowed.refusal),)

@@ -113,10 +113,13 @@ def serve_frame(state: PlaneState, store: StoreReader, frame: Frame, now: Moment
     too_busy = busy(state.flow, state.snapshot.config, code, frame.waited_ms)
     if too_busy is not None:
         return refuse(state, frame, ResponseCode.SYSTEM_BUSY, too_busy)
-    server = SERVERS.get(code)
-    if server is None:
-        return PlaneStep(state, (HandOver(frame),))
     try:
+        denied = state.snapshot.refusal(frame.command, frame.peer)
+        if denied is not None:
+            return refuse(state, frame, ResponseCode.SYSTEM_ERROR, denied)
+        server = SERVERS.get(code)
+        if server is None:
+            return PlaneStep(state, (HandOver(frame),))
         return server(state, store, frame, now)
     except RefmqError as error:
         return refuse(state, frame, ResponseCode.SYSTEM_ERROR, str(error))

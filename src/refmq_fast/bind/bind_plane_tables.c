@@ -21,7 +21,8 @@ static const struct {
     bool is_switch;
 } SETTINGS[] = {
     SWITCH(trace_on),           SWITCH(sync_flush),      SWITCH(is_slave),         SWITCH(waits_for_slaves),
-    SWITCH(slave_read),         SWITCH(long_polling),    SWITCH(fast_failure),     NUMBER(permission),
+    SWITCH(slave_read),         SWITCH(long_polling),    SWITCH(fast_failure),     SWITCH(hands_over_all),
+    NUMBER(permission),
     NUMBER(short_polling_ms),   NUMBER(sends_max),       NUMBER(flush_timeout_ms), NUMBER(accepts_sends_from_ms),
     NUMBER(pulls_max),          NUMBER(send_wait_ms),    NUMBER(pull_wait_ms),
 };

@@ -17,5 +17,6 @@
 #define RMQ_MISTAKE_ONE_QUEUE 110         /* offsets of all queues of a topic are one */
 #define RMQ_MISTAKE_NEVER_DUE 111         /* waiting pulls are not looked through when their time is up */
 #define RMQ_MISTAKE_KEEP_WAIT 112         /* WAIT, which is for the broker, is stored */
+#define RMQ_MISTAKE_ACCESS_UNCHECKED 113  /* with access control on, the hot path is served unchecked */
 
 #endif

@@ -99,8 +99,17 @@ bool rmq_is_hot(int32_t code)
     }
 }
 
+bool rmq_may_serve(const rmq_plane *plane, int32_t code)
+{
+    return rmq_is_hot(code) &&
+           (!plane->snapshot.config.hands_over_all || !RMQ_IS_RIGHT(RMQ_MISTAKE_ACCESS_UNCHECKED));
+}
+
 rmq_status rmq_serve_frame(rmq_plane *plane, const rmq_request *request, rmq_moment now)
 {
+    if (!rmq_may_serve(plane, request->command->code)) {
+        return RMQ_NOT_MINE;
+    }
     switch (request->command->code) {
     case SEND_MESSAGE:
     case SEND_MESSAGE_V2:

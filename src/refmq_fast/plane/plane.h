@@ -87,6 +87,9 @@ void rmq_plane_free(rmq_plane *plane);
 /* Whether a request with this code may be served here. */
 bool rmq_is_hot(int32_t code);
 
+/* The same for this plane: with access control on it serves nothing, so that the one check, in Python, sees every frame. */
+bool rmq_may_serve(const rmq_plane *plane, int32_t code);
+
 /* Serves a request: answers it, parks it, or lets it wait for a flush. RMQ_NOT_MINE: nothing has happened. */
 rmq_status rmq_serve_frame(rmq_plane *plane, const rmq_request *request, rmq_moment now);
 

@@ -35,6 +35,7 @@ typedef struct {
     bool slave_read;
     bool long_polling;
     bool fast_failure;
+    bool hands_over_all;        /* somebody else checks who may do what: nothing is served here */
     int64_t permission;
     int64_t accepts_sends_from_ms;
     int64_t short_polling_ms;

@@ -152,7 +152,7 @@ static bool serve_frame(rmq_shell *shell, rmq_peer *peer, const rmq_conn_frame *
 {
     const bool is_response = frame->is_read && (frame->command.flag & RMQ_RESPONSE_FLAG) != 0;
 
-    if (frame->is_read && !is_response && rmq_is_hot(frame->command.code)) {
+    if (frame->is_read && !is_response && rmq_may_serve(shell->plane, frame->command.code)) {
         rmq_status status;
 
         if (rmq_conn_is_barred(&peer->conn) && RMQ_IS_RIGHT(RMQ_MISTAKE_BARS_IGNORED)) {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from refmq.broker.handlers import (
+    acl_admin,
     admin_tables,
     broker_info,
     clients,
@@ -28,6 +29,7 @@ __all__ = [
     "SERVED",
     "Answer",
     "Handler",
+    "acl_admin",
     "admin_tables",
     "broker_info",
     "clients",

@@ -48,6 +48,7 @@ async def heart_beat(broker: Broker, peer: Peer, command: RemotingCommand) -> Re
     await broker.ensure_topics(retries)
     if _is_gone(peer):  # it closed while we waited for the retry topics: nothing would ever remove it
         return done(command)
+    broker.heard(peer, command)
     member = Member(
         connection=ConnectionId(peer.number),
         address=peer.peer,

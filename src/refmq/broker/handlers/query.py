@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from refmq.acl.accounts import Permission
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.named_record import named_record
@@ -52,7 +53,10 @@ def view_message_by_id(broker: Broker, peer: Peer, command: RemotingCommand) -> 
     found = named_record(broker.engine.store, PhysicalOffset(offset))
     if found is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
-    _, data = found
+    record, data = found
+    denied = broker.refusal_of_use(command, peer, record.topic, Permission.SUB)
+    if denied is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, denied)
     return done(command, body=data)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from refmq.acl.accounts import Permission
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import done, handles, refuse
 from refmq.broker.message_copy import copy_of, put_copy
@@ -57,6 +58,9 @@ async def consumer_send_msg_back(broker: Broker, peer: Peer, command: RemotingCo
     if found is None:
         return refuse(command, ResponseCode.SYSTEM_ERROR, f"look message by offset failed, {header.offset}")
     record, _ = found
+    denied = broker.refusal_of_use(command, peer, record.topic, Permission.SUB)
+    if denied is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, denied)
     retries_max = group.retry_max_times
     if command.version >= V3_4_9 and header.max_reconsume_times is not None:
         retries_max = header.max_reconsume_times

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from refmq.acl.accounts import Permission
 from refmq.broker.control_plane import Broker
 from refmq.broker.handlers._registry import Answer, done, handles, refuse
 from refmq.broker.message_copy import copy_of
@@ -37,6 +38,9 @@ async def end_transaction(broker: Broker, peer: Peer, command: RemotingCommand) 
         half = broker.transactions.matching_half(header)
     except WrongHalf as wrong:
         return refuse(command, ResponseCode.SYSTEM_ERROR, str(wrong))
+    denied = broker.refusal_of_use(command, peer, half.real_topic, Permission.PUB)
+    if denied is not None:
+        return refuse(command, ResponseCode.SYSTEM_ERROR, denied)
     status = await broker.transactions.end_transaction(header, half)
     if not status.is_stored:
         return refuse(command, ResponseCode.SYSTEM_ERROR, status.name)
@@ -45,7 +49,7 @@ async def end_transaction(broker: Broker, peer: Peer, command: RemotingCommand) 
 
 def ask_producer(broker: Broker, half: HalfMessage) -> None:
     """Sends 39 CHECK_TRANSACTION_STATE to the group's producers in turn. If none is online, the next round asks."""
-    peer = _producer(broker, half.group)
+    peer = _producer(broker, half.group, half.real_topic)
     if peer is None:
         return
     record = half.record
@@ -60,13 +64,14 @@ def ask_producer(broker: Broker, half: HalfMessage) -> None:
     peer.send_oneway(oneway(RequestCode.CHECK_TRANSACTION_STATE, encode_header(header), body))
 
 
-def _producer(broker: Broker, group: str) -> Peer | None:
+def _producer(broker: Broker, group: str, topic: str) -> Peer | None:
+    """The next producer of a group that may see messages of this topic: anybody may say that he is in a group."""
     members = broker.state.clients.ordered_producers(group)
     broker.check_turn += 1
     for step in range(len(members)):
         member = members[(broker.check_turn + step) % len(members)]
         peer = broker.environment.connection(member.connection)
-        if peer is not None and not peer.closed:
+        if peer is not None and not peer.closed and broker.may_be_told(peer, topic):
             return peer
     return None
 
