@@ -236,10 +236,11 @@ ExpireFile(e) ==
     /\ rolls' = {r \in rolls : r[2] > e.min_offset}
     /\ UNCHANGED <<mode, wrote, flushed, survives, stamp, cuts, queueVars, builtVars, promised, startVars>>
 
+\* Everything is dispatched and durable, and the checkpoint says so: the abort file may go.
+Settled == mode = "serving" /\ flushed = wrote /\ ckpt.to = wrote /\ \A q \in Queue : lag[q] = None
 StopStore(e) ==
-    /\ mode = "serving"
-    /\ e.valid_to = wrote /\ flushed = wrote /\ ckpt.to = wrote
-    /\ \A q \in Queue : lag[q] = None
+    /\ Settled
+    /\ e.valid_to = wrote
     /\ mode' = "down" /\ abort' = No
     /\ survives' = wrote
     /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, promised, shaken, valid, trusted>>
@@ -333,10 +334,11 @@ FinishRecovery(e) ==
 ------------------------------------------------------------------------------
 (* The world *)
 
-\* A start may have died before it could tell that it began, and then the abort file may be there.
+\* A start may have died before it could tell that it began, and then the abort file may be there; and a stop before it could
+\* tell that it had ended, and then it may not.
 Down ==
     /\ mode' = "down"
-    /\ abort' = IF mode = "down" /\ abort = No THEN Maybe ELSE abort
+    /\ abort' = IF (mode = "down" /\ abort = No) \/ Settled THEN Maybe ELSE abort
     /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, valid, trusted>>
 
 \* Everything written survives; until a recovery has cut the log that is what survived before.

@@ -87,7 +87,7 @@ def judge_transactions(
     check_max: int = CHECK_MAX,
 ) -> LongAnswer:
     """Whether the transactions of one broker are a behaviour of TransactionCheckBack."""
-    trace = [event for event in events if event.action in transaction_hints.FIELDS]
+    trace = transaction_hints.of_transactions(events)
     if not trace:
         raise UsageError("the trace has no transactions")
     made = hinted_transactions(trace)

@@ -8,13 +8,16 @@
 | EndTransaction                       | `sent`, `final`,   | the SendHalf, the AppendMessage of the final message,  |
 |                                      | `prior`            | an earlier decision about the same message             |
 | WriteOp                              | `of`               | the AppendMessage of the op message                    |
+| PullOps                              | `of`               | the AppendMessage of the half message that it has come |
+|                                      |                    | to                                                     |
 | HalfImmune, HalfRenewAndCheck,       | `new`              | the AppendMessage of the copy                          |
 | HalfDiscard                          |                    |                                                        |
 |                                      | `made`             | the event that made the half message, if it is a copy  |
 |                                      | `prior`            | the last decision about the message                    |
 | HalfImmune, HalfRenewAndCheck        | `checks`           | how many checks the copy carries                       |
 
-Of the store the appends and the ends of files are part of such a trace, the flushes and what a start says of the log.
+Of the store the appends and the ends of files are part of such a trace, the dispatch of half messages (`of`: the
+append), the flushes and what a start says of the log.
 `ReadOp` is added after each PullOps, once for each op message: which half message it names (`of`: its WriteOp,
 `again`: its AppendMessage). After a cut of the log `Lost` says which half or op message was the first to go, and
 `Reopened` which messages are undecided again.
@@ -33,7 +36,9 @@ from refmq.verify.spec.store_hints import ENDINGS, Hinted, Row, checked_number, 
 
 HALF, OP, ASIDE = 0, 1, 2
 COMMIT: Final = 8
-OF_THE_STORE: Final = ("AppendMessage", "RollFile", "FlushLog", "TruncateLog", "StopStore", "StartStore")
+OF_THE_STORE: Final = (
+    *("AppendMessage", "DispatchMessage", "RollFile", "FlushLog", "TruncateLog", "StopStore", "StartStore"),
+)
 FIELDS: Final = (
     {action.name: action.fields for action in vocabulary.STORE_RECOVERY.actions if action.name in OF_THE_STORE}
     | {action.name: action.fields for action in vocabulary.TRANSACTION_CHECK_BACK.actions}
@@ -46,9 +51,11 @@ FIELDS: Final = (
 )
 COPY_HINTS: Final = ("of", "made", "new", "prior", "checks")
 HINTS: Final[dict[str, tuple[str, ...]]] = {
+    "DispatchMessage": ("of",),
     "SendHalf": ("actor", "of"),
     "EndTransaction": ("actor", "of", "sent", "final", "prior"),
     "WriteOp": ("of",),
+    "PullOps": ("of",),
     "ReadOp": ("of", "again"),
     "HalfRemoved": ("of",),
     "HalfDiscard": COPY_HINTS,
@@ -99,6 +106,8 @@ class _Hinter:
     """Half offset of a copy -> the row of the event that made it."""
     checks: dict[int, int] = field(default_factory=dict)
     """Row of such an event -> how many checks the copy carries."""
+    come_to: int = 0
+    """The half offset that the round has come to."""
     wrote: int = 0
     alive: bool = False
 
@@ -124,7 +133,11 @@ class _Hinter:
             return
         self.alive = event.action not in ENDINGS
         values = [
-            self.message(value) if name == "message" else 0 if name.endswith("_ms") else checked_number(name, value)
+            self.message(value)
+            if name == "message"
+            else 0
+            if name.endswith("_ms") or name == "tags_code"
+            else checked_number(name, value)
             for name, value in zip(FIELDS[event.action], numbers_of(event), strict=False)
         ]
         queue = self.queue(event)
@@ -140,6 +153,8 @@ class _Hinter:
     def hints(self, event: Event, queue: int, told: dict[str, int]) -> tuple[int, ...]:
         message, half = told.get("message", 0), told.get("half_offset", 0)
         match event.action:
+            case "DispatchMessage":
+                return (self.half_row(event.b),)
             case "SendHalf":
                 return self.actor(event), self.half_row(half)
             case "EndTransaction":
@@ -150,6 +165,8 @@ class _Hinter:
                 return (self.op_appends.get(told["op_offset"], 0),)
             case "HalfRemoved" | "RoundFinish":
                 return (self.half_row(half),)
+            case "PullOps":
+                return (self.half_row(self.come_to),)
             case "HalfDiscard" | "HalfImmune" | "HalfRenewAndCheck":
                 made, prior = self.made.get(half, 0), self.decided.get(message, 0)
                 discards = event.action == "HalfDiscard"
@@ -164,6 +181,10 @@ class _Hinter:
         return self.actors.setdefault(event.actor, len(self.actors))
 
     def learn(self, event: Event, queue: int, told: dict[str, int], row: int, source: int) -> None:
+        if event.action == "RoundStart":
+            self.come_to = told["half_offset"]
+        elif event.action in ("HalfRemoved", "HalfDiscard", "HalfImmune", "HalfRenewAndCheck"):
+            self.come_to = told["half_offset"] + 1
         match event.action:
             case "AppendMessage":
                 self.appended(_Append(row, queue, event.b, told["message"], event.a))
@@ -233,6 +254,15 @@ class _Hinter:
             else:
                 self.deciding[message] = kept
         self.finals = {key: row for key, row in self.finals.items() if not is_gone(row)}
+
+
+def of_transactions(events: Iterable[Event]) -> list[Event]:
+    """What concerns the transactions of a broker. Of dispatch that is the half queue."""
+    return [
+        event
+        for event in events
+        if event.action in FIELDS and (event.action != "DispatchMessage" or event.subject == TRANS_HALF_TOPIC)
+    ]
 
 
 def hinted_transactions(events: Iterable[Event]) -> Hinted:
