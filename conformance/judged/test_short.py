@@ -19,9 +19,7 @@ def test_both_modules_accept_the_run(tlc: Tlc, name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("actions", [short.OF_TRANSACTIONS, short.OF_GROUPS], ids=["transactions", "groups"])
-def test_both_modules_refuse_the_same_alterations_or_the_difference_is_named(
-    tlc: Tlc, actions: frozenset[str]
-) -> None:
+def test_both_modules_refuse_the_same_alterations_or_the_difference_is_named(tlc: Tlc, actions: frozenset[str]) -> None:
     found: dict[tuple[str, str], str] = {}
     for subject in short.SUBJECTS.values():
         if {told.event.action for told in subject.run() if subject.concerns(told)} <= actions:

@@ -51,10 +51,11 @@ VARIABLES
     loose,      \* nobody knows how much of that the file has: a crash came
     forgot,     \* the last event that took the broker's memory with it
     round,      \* the running round, or Idle
-    read        \* how many of the op messages that it pulled have been looked at
+    read,       \* how many of the op messages that it pulled have been looked at
+    flipped     \* messages of which a bit has flipped: a round cannot read them
 
 vars == <<taken, wrote, flushed, cuts, halves, listed, ops, fresh, newOps, asides, open, pending, old, progress, saved,
-          loose, forgot, round, read>>
+          loose, forgot, round, read, flipped>>
 logVars == <<wrote, flushed, cuts, halves, listed, ops, newOps, asides>>
 messageVars == <<fresh, open, pending, old>>
 roundVars == <<progress, saved, loose, forgot, round, read>>
@@ -75,7 +76,7 @@ Init ==
     /\ open = {} /\ pending = {} /\ old = {}
     /\ progress = [half |-> 0, op |-> 0, at |-> 0] /\ saved = [half |-> 0, op |-> 0]
     /\ loose = (Base > 0) /\ forgot = 0
-    /\ round = Idle /\ read = 0
+    /\ round = Idle /\ read = 0 /\ flipped = {}
 
 ------------------------------------------------------------------------------
 (* Records *)
@@ -288,6 +289,16 @@ Meets(e) ==
 
 Passes(h) == [round EXCEPT !.i = h + 1, !.since = taken + 1]
 
+\* No event of a broker: the runner says of each half message that a round passes because it is damaged that it is a Hole.
+\* `of` appended it.
+Hole(e) ==
+    /\ Ready /\ round.pulled
+    /\ e.half_offset = round.i
+    /\ Appended(e.of, HalfQueue) /\ EventAt(e.of).queue_offset = e.half_offset
+    /\ EventAt(e.of).message \in flipped
+    /\ round' = Passes(e.half_offset)
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot, read>>
+
 \* `of` appended the half message.
 HalfRemoved(e) ==
     /\ Ready /\ round.pulled
@@ -423,6 +434,8 @@ Step(e) ==
       [] e.action = "TruncateLog"       -> TruncateLog(e)
       [] e.action = "Lost"              -> Lost(e)
       [] e.action = "Reopened"          -> Reopened(e)
+      [] e.action = "Hole"              -> Hole(e)
+      [] e.action = "FlipBit"           -> UNCHANGED <<logVars, messageVars, roundVars>>
       [] e.action = "StopStore"         -> StopStore(e)
       [] e.action = "ProcessCrash"      -> ProcessCrash(e)
       [] e.action = "PowerLoss"         -> PowerLoss(e)
@@ -434,7 +447,9 @@ OfTheRounds == {"RoundStart", "PullOps", "HalfRemoved", "HalfDiscard", "HalfImmu
 TraceNext ==
     /\ taken < EventCount
     /\ taken' = taken + 1
-    /\ LET e == EventAt(taken + 1) IN (e.action \in OfTheRounds => e.queue = HalfQueue) /\ Step(e)
+    /\ LET e == EventAt(taken + 1)
+       IN  /\ (e.action \in OfTheRounds => e.queue = HalfQueue) /\ Step(e)
+           /\ flipped' = IF e.action = "FlipBit" THEN flipped \cup {e.message} ELSE flipped
 TraceSpec == Init /\ [][TraceNext]_vars
 
 \* How far it has come; TLC prints it now and then.

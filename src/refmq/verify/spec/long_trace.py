@@ -179,7 +179,7 @@ EventAt(n) == n
 
 def shown(event: Event) -> str:
     place = f" {event.subject}/{event.queue_id}" if event.queue_id >= 0 else ""
-    names = vocabulary.FIELDS[event.action]
+    names = [name for name in vocabulary.FIELDS[event.action] if name]
     values = ", ".join(f"{name}={value}" for name, value in zip(names, numbers_of(event), strict=False))
     return f"{event.action}{place} ({values})"
 

@@ -19,8 +19,8 @@
 Of the store the appends and the ends of files are part of such a trace, the dispatch of half messages (`of`: the
 append), the flushes and what a start says of the log.
 `ReadOp` is added after each PullOps, once for each op message: which half message it names (`of`: its WriteOp,
-`again`: its AppendMessage). After a cut of the log `Lost` says which half or op message was the first to go, and
-`Reopened` which messages are undecided again.
+`again`: its AppendMessage). `Hole` is added where a round passes a half message that is damaged. After a cut of the
+log `Lost` says which half or op message was the first to go, and `Reopened` which messages are undecided again.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ FIELDS: Final = (
         "Lost": ("queue_offset",),
         "Reopened": ("message",),
         "PowerLoss": (),
+        "FlipBit": ("message",),
+        "Hole": ("half_offset",),
     }
 )
 COPY_HINTS: Final = ("of", "made", "new", "prior", "checks")
@@ -63,9 +65,12 @@ HINTS: Final[dict[str, tuple[str, ...]]] = {
     "HalfRenewAndCheck": COPY_HINTS,
     "RoundFinish": ("of",),
     "ImmunityOver": ("of",),
+    "Hole": ("of",),
     "Lost": ("of",),
     "Reopened": ("of", "again"),
 }
+PASSES: Final = frozenset({"HalfRemoved", "HalfDiscard", "HalfImmune", "HalfRenewAndCheck"})
+"""Steps by which a round passes a half message."""
 NAMES: Final = {action: ("queue", *FIELDS[action], *HINTS.get(action, ())) for action in FIELDS}
 
 
@@ -108,6 +113,10 @@ class _Hinter:
     """Row of such an event -> how many checks the copy carries."""
     come_to: int = 0
     """The half offset that the round has come to."""
+    pulled: bool = False
+    """It has read op messages, so it has begun to look at half messages."""
+    flipped: set[int] = field(default_factory=set)
+    """Messages of which a bit has flipped."""
     wrote: int = 0
     alive: bool = False
 
@@ -125,7 +134,8 @@ class _Hinter:
     def message(self, fingerprint: int) -> int:
         return self.messages.setdefault(fingerprint, len(self.messages) + 1)
 
-    def take(self, event: Event, source: int) -> None:
+    def take(self, event: Event, source: int, comes_to: int) -> None:
+        """An event. `comes_to`: the half message that its round looks at with it, or next; -1 without one."""
         if event.action == "StartStore":
             if self.alive:
                 self.add("ProcessCrash", -1, (), (), source)
@@ -141,10 +151,17 @@ class _Hinter:
             for name, value in zip(FIELDS[event.action], numbers_of(event), strict=False)
         ]
         queue = self.queue(event)
+        while self.pulled and self.come_to < comes_to and self.is_damaged(self.come_to):
+            self.add("Hole", HALF, (self.come_to,), (self.half_row(self.come_to),), source)
+            self.come_to += 1
         told = dict(zip(FIELDS[event.action], values, strict=True))
         hints = self.hints(event, queue, told)
         row = self.add(event.action, queue, values, hints, source)
         self.learn(event, queue, told, row, source)
+
+    def is_damaged(self, offset: int) -> bool:
+        half = self.halves.get(offset)
+        return half is not None and half.message in self.flipped
 
     def half_row(self, offset: int) -> int:
         half = self.halves.get(offset)
@@ -182,10 +199,14 @@ class _Hinter:
 
     def learn(self, event: Event, queue: int, told: dict[str, int], row: int, source: int) -> None:
         if event.action == "RoundStart":
-            self.come_to = told["half_offset"]
-        elif event.action in ("HalfRemoved", "HalfDiscard", "HalfImmune", "HalfRenewAndCheck"):
+            self.come_to, self.pulled = told["half_offset"], False
+        elif event.action == "PullOps":
+            self.pulled = True
+        elif event.action in PASSES:
             self.come_to = told["half_offset"] + 1
         match event.action:
+            case "FlipBit":
+                self.flipped.add(told["message"])
             case "AppendMessage":
                 self.appended(_Append(row, queue, event.b, told["message"], event.a))
                 self.wrote = event.a + event.d
@@ -265,11 +286,23 @@ def of_transactions(events: Iterable[Event]) -> list[Event]:
     ]
 
 
+def coming(trace: Sequence[Event]) -> list[int]:
+    """For each event the half message that a running round looks at with it, or next; -1 where none is told."""
+    found, half = [], -1
+    for event in reversed(trace):
+        if event.action in PASSES or event.action == "RoundFinish":
+            half = event.a
+        elif event.action in ENDINGS or event.action in ("RoundStart", "RoundAbort", "StartStore"):
+            half = -1
+        found.append(half)
+    return found[::-1]
+
+
 def hinted_transactions(events: Iterable[Event]) -> Hinted:
     """The transactions of one broker, from its first event on."""
     trace = list(events)
     base = next((event.a for event in trace if event.action == "TruncateLog"), 0)
     hinter = _Hinter(wrote=base)
-    for number, event in enumerate(trace, start=1):
-        hinter.take(event, number)
+    for number, (event, comes_to) in enumerate(zip(trace, coming(trace), strict=True), start=1):
+        hinter.take(event, number, comes_to)
     return Hinted(hinter.rows, len(hinter.queues) + 1, base, NAMES)
