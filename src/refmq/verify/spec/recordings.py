@@ -2,7 +2,8 @@
 
 Each broker's store is judged by StoreRecovery, its transactions by TransactionCheckBack, and its consumers, together
 with what clients recorded, by Rebalance. TLC needs every event: a recording with dropped events, damage in the
-middle or a number that is missing is refused. What a killed process did not write to its file any more is put back as far as it shows (`unrecorded`).
+middle or a number that is missing is refused. What a killed process did not write to its file any more is put back as
+far as it shows (`unrecorded`).
 """
 
 from __future__ import annotations

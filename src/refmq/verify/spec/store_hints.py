@@ -201,11 +201,8 @@ class _Hinter:
             case "WriteCheckpoint":
                 return (self.told.get(event.a, 0),)
             case "ScanLog":
-                return (
-                    self.ending.get(event.b, 0),
-                    self.written.get(event.b, 0),
-                    int(self.went_by_checkpoint(event, number, events)),
-                )
+                trusted = int(self.went_by_checkpoint(event, number, events))
+                return self.ending.get(event.b, 0), self.written.get(event.b, 0), trusted
             case "TruncateQueue":
                 return self.unit(queue, event.a), self.unit(queue, event.a - 1)
         return ()
