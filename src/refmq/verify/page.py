@@ -38,7 +38,8 @@ pre { background: #f4f4f4; padding: .6em; overflow-x: auto; font-size: 12px } su
 .badge { color: white; border-radius: .3em; padding: 0 .5em; white-space: nowrap; font-size: .85em }
 .finding { margin: .8em 0; border-left: 4px solid #c62828; padding-left: .8em } .key { margin-right: 1.2em }
 .told { font-size: .92em; margin: .3em 0 } .told td { padding: .1em .6em } .told tr:last-child { font-weight: 600 }
-.who { white-space: nowrap } .at { white-space: nowrap; font-variant-numeric: tabular-nums; color: #555; font-weight: 400 }
+.who { white-space: nowrap }
+.at { white-space: nowrap; font-variant-numeric: tabular-nums; color: #555; font-weight: 400 }
 svg { width: 100%; height: auto } svg text { font: 11px system-ui, sans-serif; fill: #555 } small { color: #666 }
 """
 
