@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import os
 import platform
 import subprocess
@@ -29,15 +30,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from refmq.inspect.files import QUEUE_UNIT
+from refmq.inspect.files import QUEUE_UNIT, look_at_store
 from refmq.model.ids import HostAddress, PhysicalOffset, QueueOffset, TimestampMs
+from refmq.net.files import RealDisk
 from refmq.protocol.record import Record, encode_record, string_hash
 from refmq.verify.oracles import Promises
 from refmq.verify.recordings import find_recordings
 from refmq.verify.spark.export import ExportWork
 from refmq.verify.spark.judge import Wishes, judge_by
+from refmq.verify.spark.log_pieces import decode_units
 from refmq.verify.spark.session import SparkEngine, spark_session
-from refmq.verify.spark.stores import judge_stores
+from refmq.verify.spark.stores import StoreWork, judge_stores, pieces_of
 from refmq.verify.synth.streams import SyntheticReader, SyntheticWriter, synthetic
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -216,6 +219,15 @@ def make_store(root: Path, log_mb: int) -> int:
 
 def store(steps: list[Step], engine: SparkEngine, folder: Path, log_mb: int) -> None:
     records = make_store(folder, log_mb)
+    (log,) = (folder / "commitlog").iterdir()
+    with log.open("rb") as source, mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        sum(mapped[:: mmap.PAGESIZE])  # so that no page has to be found
+        with measured(steps, f"C: a log of {log_mb} MB, decoded with its checksums, in this process", records):
+            units, _, _ = decode_units(memoryview(mapped).toreadonly(), 0)
+        assert len(units) == records
+    work = StoreWork(tuple(pieces_of(0, folder, look_at_store(RealDisk(folder)))))
+    with measured(steps, f"the tasks of a store of {log_mb} MB, one after the other, in this process", records):
+        assert sum(1 for number in range(len(work.pieces)) for _ in work.run(number)) > len(work.pieces)
     with measured(steps, f"Spark: a store of {log_mb} MB, log and queues", records):
         judgement = judge_stores(engine, [folder])
     assert judgement.records == records and not judgement.damage, judgement.flaws[:3]
