@@ -118,7 +118,7 @@ STRICTER = {
 """Where the long trace module is stricter than the actions of the specification, and why."""
 
 LOOSER = {
-    ("StopStore", "dropped"): "a process that is killed when all is done, before it can tell of it, leaves the same"
+    ("StopStore", "dropped"): "a process that is killed when all is done, and could not tell, leaves the same"
 }
 """Where it is less strict: the short module knows no crash that has no event."""
 
