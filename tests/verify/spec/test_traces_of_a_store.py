@@ -117,9 +117,7 @@ STRICTER = {
 }
 """Where the long trace module is stricter than the actions of the specification, and why."""
 
-LOOSER = {
-    ("StopStore", "dropped"): "a process that is killed when all is done, and could not tell, leaves the same"
-}
+LOOSER = {("StopStore", "dropped"): "a process that is killed when all is done, and could not tell, leaves the same"}
 """Where it is less strict: the short module knows no crash that has no event."""
 
 
