@@ -232,8 +232,8 @@ def spec(session: nox.Session) -> None:
 
 @nox.session
 def spark(session: nox.Session) -> None:
-    """`refmq verify` on Spark itself: one session for all that can share it, and executors of their own. With
-    -- cluster: on a master and workers that know nothing of refmq."""
+    """`refmq verify` on Spark itself: one session for all that can share it, executors of their own, and a master with
+    two workers that know nothing of refmq. With -- cluster: all promises there, and not only those about places."""
     prepare_refmq(session, "test", "spark")
     environment = java_environment(session)
     pytest, cluster = ("pytest", "-p", "no:cacheprovider", "-q", "-m", "jdk"), "tests/verify/spark/test_cluster.py"
@@ -242,6 +242,8 @@ def spark(session: nox.Session) -> None:
             session.run(*pytest, cluster, *arguments, env=environment)
         case arguments:
             session.run(*pytest, "tests/verify/spark", f"--ignore={cluster}", *arguments, env=environment)
+            if not arguments:
+                session.run(*pytest, cluster, "-k", "places", env=environment)
 
 
 @nox.session

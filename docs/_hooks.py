@@ -100,11 +100,22 @@ def judges() -> str:
     return as_markdown()
 
 
+def trace_modules() -> str:
+    """What only one of the short and the long trace modules refuses."""
+    root = str(DOCS.parent)
+    if root not in sys.path:
+        sys.path.insert(0, root)
+    from conformance.judged.differences import modules_as_markdown
+
+    return modules_as_markdown()
+
+
 MARKERS = {
     "<!-- cli-reference -->": cli_reference,
     "<!-- error-reference -->": error_reference,
     "<!-- spark-checks -->": spark_checks,
     "<!-- judges -->": judges,
+    "<!-- trace-modules -->": trace_modules,
     "<!-- vocabulary -->": vocabulary,
     "<!-- nameserver-settings -->": nameserver_settings,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.judged import agreement, differences
+from conformance.judged.differences import NUMBERS
 from refmq.verify.spec.recordings import judge_recording
 from refmq.verify.spec.tlc import Tlc
 
@@ -12,6 +13,7 @@ pytestmark = pytest.mark.jdk
 
 
 def test_the_run_itself_is_accepted_by_both(tlc: Tlc) -> None:
+    assert agreement.is_numbered(agreement.recorded())
     told = agreement.of_tlc(agreement.recorded())  # the oracles have judged it: it would not be here otherwise
     verdicts = list(judge_recording(tlc, agreement.SPEC, told, agreement.OPTIONS, agreement.SETTINGS))
     assert [verdict.protocol for verdict in verdicts] == list(agreement.JUDGES)
@@ -25,8 +27,9 @@ def test_both_notice_an_altered_event_or_the_difference_is_named(tlc: Tlc, capsy
         for action, what, altered in agreement.cases(agreement.recorded())
     }
     with capsys.disabled():
-        both = sum(not who for who in found.values())
-        print(f"\nTLC and the oracles both notice {both} of {len(found)} altered runs")
+        both, by_numbers = sum(not who for who in found.values()), sum(who == NUMBERS for who in found.values())
+        print(f"\nTLC and the oracles both notice {both + by_numbers} of {len(found)} altered runs", end="")
+        print(f", {by_numbers} of them by the numbers of the events")
     assert {case: who for case, who in found.items() if who} == {
         case: who for case, (who, _) in differences.NOT_BY_BOTH.items()
     }

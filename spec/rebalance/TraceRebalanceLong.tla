@@ -33,13 +33,14 @@ VARIABLES
     prefix,     \* prefix[p]: every message before it was consumed, from where the group began
     ahead,      \* ahead[p]: what else was consumed
     loan,       \* loan[p]: [holder, since]; nobody has a loan that is None
+    restarted,  \* the broker has forgotten loans that clients may still trust
     own,        \* own[h]: Held, Dropped (given up, a listener still runs) or Free
     next,       \* next[h]: where it pulls next
     low,        \* low[h]: the first message that it has pulled and not finished
     finished,   \* finished[h]: what it has finished beyond that
     memory,     \* memory[h]: what it would commit: low, as it was when a message was finished last or nothing was left
     running     \* running[h]: what its listener has
-brokerVars == <<members, sizes, committed, saved, loan>>
+brokerVars == <<members, sizes, committed, saved, loan, restarted>>
 groupVars  == <<begin, prefix, ahead>>
 clientVars == <<own, next, low, finished, memory, running>>
 vars == <<taken, brokerVars, groupVars, clientVars>>
@@ -65,7 +66,7 @@ Init ==
     /\ committed = [p \in Place |-> IF Older THEN Unknown ELSE None] /\ saved = committed
     /\ begin = [p \in Place |-> None]
     /\ prefix = [p \in Place |-> 0] /\ ahead = [p \in Place |-> {}]
-    /\ loan = [p \in Place |-> NoLoan]
+    /\ loan = [p \in Place |-> NoLoan] /\ restarted = Older
     /\ own = [h \in Holding |-> Free]
     /\ next = [h \in Holding |-> 0] /\ low = next /\ memory = next
     /\ finished = [h \in Holding |-> {}] /\ running = finished
@@ -91,25 +92,26 @@ Members(g, now) ==
 
 Heartbeat(e) ==
     /\ Members(e.group, members[e.group] \cup {e.member})
-    /\ UNCHANGED <<committed, saved, loan, groupVars, clientVars>>
+    /\ UNCHANGED <<committed, saved, loan, restarted, groupVars, clientVars>>
 
-\* The client's own step comes first, if it recorded any. The runner says, of each queue that it has, that it has Left it:
-\* a consumer waits for its listeners.
+\* The client's own step comes first, if it recorded any. The runner says, of each queue that it has, that it has Left it.
+\* A consumer waits for its listeners, and ends those that take too long.
 Left(e) ==
-    /\ own[e.holding] # Free /\ running[e.holding] = {}
+    /\ own[e.holding] # Free
     /\ own' = [own EXCEPT ![e.holding] = Free]
-    /\ UNCHANGED <<brokerVars, groupVars, next, low, finished, memory, running>>
+    /\ running' = [running EXCEPT ![e.holding] = {}]
+    /\ UNCHANGED <<brokerVars, groupVars, next, low, finished, memory>>
 
 Leave(e) ==
     IF e.by_client THEN UNCHANGED <<brokerVars, groupVars, clientVars>>
     ELSE /\ e.member \in members[e.group]
          /\ Members(e.group, members[e.group] \ {e.member})
-         /\ UNCHANGED <<committed, saved, loan, groupVars, clientVars>>
+         /\ UNCHANGED <<committed, saved, loan, restarted, groupVars, clientVars>>
 
 RemoveMember(e) ==
     /\ e.member \in members[e.group]
     /\ Members(e.group, members[e.group] \ {e.member})
-    /\ UNCHANGED <<committed, saved, loan, groupVars, clientVars>>
+    /\ UNCHANGED <<committed, saved, loan, restarted, groupVars, clientVars>>
 
 \* A route event of the member, about the topic.
 Routed(e) == /\ 0 < e.route /\ e.route <= taken
@@ -127,10 +129,18 @@ RouteRefresh(e) == e.queues >= 0 /\ UNCHANGED <<brokerVars, groupVars, clientVar
 ------------------------------------------------------------------------------
 (* The consumer *)
 
-\* `route` is how the member knows the queue, `of` a commit that the broker may have answered with.
+\* Event i is a list of members that the member read.
+Viewed(i, e) == 0 < i /\ i <= taken /\ EventAt(i).action = "ViewRefresh" /\ EventAt(i).member = e.member
+
+\* Who consumes in order has the loan, unless the broker has forgotten it.
+Lent(e) == loan[e.place].holder = e.member \/ (restarted /\ loan[e.place].holder = None)
+
+\* `route` is how the member knows the queue, `view` the list by which it is in its share, `of` a commit that the broker
+\* may have answered with.
 AcquireQueue(e) ==
     /\ own[e.holding] = Free
-    /\ Routed(e)
+    /\ Routed(e) /\ Viewed(e.view, e)
+    /\ e.by_orderly => Lent(e)
     /\ e.number < EventAt(e.route).queues
     /\ e.start_offset >= 0
     /\ \/ committed[e.place] \in {e.start_offset, Unknown}
@@ -151,8 +161,14 @@ AcquireQueue(e) ==
 
 \* A concurrent listener that still runs finishes what nobody wants any more. An orderly one is waited for, and the queue
 \* released again.
+\* `acquired` is how it came by the queue, and `view` or `route` what it has read since; who consumes in order also gives
+\* up what it cannot lock.
 ReleaseQueue(e) ==
     /\ own[e.holding] # Free
+    /\ ~e.by_orderly => /\ 0 < e.acquired /\ EventAt(e.acquired).action = "AcquireQueue"
+                        /\ EventAt(e.acquired).holding = e.holding
+                        /\ \/ Viewed(e.view, e) /\ e.view > e.acquired
+                           \/ Routed(e) /\ e.route > e.acquired
     /\ e.consumed_to = (IF own[e.holding] = Held THEN memory[e.holding] ELSE None)
     /\ own' = [own EXCEPT ![e.holding] = IF e.by_orderly /\ running[e.holding] # {} THEN Dropped ELSE Free]
     /\ UNCHANGED <<brokerVars, groupVars, next, low, finished, memory, running>>
@@ -173,7 +189,7 @@ ConsumeStart(e) ==
     /\ e.queue_offset \notin finished[e.holding] \cup running[e.holding]
     /\ Stored(e, e.queue_offset) /\ (e.of # 0 => EventAt(e.of).message = e.message)
     /\ e.by_orderly => /\ running[e.holding] = {} /\ e.queue_offset = low[e.holding]
-                       /\ loan[e.place].holder \in {e.member, None}
+                       /\ Lent(e)
     /\ running' = [running EXCEPT ![e.holding] = @ \cup {e.queue_offset}]
     /\ UNCHANGED <<brokerVars, groupVars, own, next, low, finished, memory>>
 
@@ -213,22 +229,42 @@ CommitSend(e) ==
     /\ e.offset = memory[e.holding]
     /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
 
-TrustExpire(e) == e.by_orderly /\ own[e.holding] # Free /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
+\* `of` lent it to the member, which may have given it up since.
+TrustExpire(e) ==
+    /\ e.by_orderly
+    /\ 0 < e.of /\ e.of <= taken
+    /\ EventAt(e.of).action = "LockQueue" /\ EventAt(e.of).holding = e.holding
+    /\ UNCHANGED <<brokerVars, groupVars, clientVars>>
 
 ------------------------------------------------------------------------------
 (* The broker *)
 
-\* Nothing is committed that was not consumed, as far as consumers told. The first commit says where a group begins.
-CommitOffset(e) ==
-    /\ committed[e.place] \in {e.before, Unknown}
-    /\ e.after >= 0 /\ e.before >= None
-    /\ e.by_clients /\ begin[e.place] # None => e.after <= prefix[e.place]
-    /\ committed' = [committed EXCEPT ![e.place] = e.after]
-    /\ begin' = IF begin[e.place] = None THEN [begin EXCEPT ![e.place] = e.after] ELSE begin
-    /\ prefix' = IF begin[e.place] = None THEN [prefix EXCEPT ![e.place] = e.after] ELSE prefix
-    /\ UNCHANGED <<members, sizes, saved, loan, ahead, clientVars>>
+\* `of` is what a member said last of this offset: that it sends it, that it gives the queue up with it, that it took the
+\* queue there, or that it leaves with it.
+Sent(e) ==
+    /\ 0 < e.of /\ e.of <= taken
+    /\ EventAt(e.of).place = e.place
+    /\ LET sent == EventAt(e.of)
+       IN  CASE sent.action = "CommitSend"   -> sent.offset = e.after
+             [] sent.action = "ReleaseQueue" -> sent.consumed_to = e.after
+             [] sent.action = "AcquireQueue" -> sent.start_offset = e.after
+             [] sent.action = "Left"         -> memory[sent.holding] = e.after
+             [] OTHER -> FALSE
 
-PersistOffsets(e) == saved' = committed /\ UNCHANGED <<members, sizes, committed, loan, groupVars, clientVars>>
+\* Nothing is committed that was not consumed, as far as consumers told. The first commit says where a group begins, and so
+\* does one after a crash that came before the offset was in the file: it comes before the member takes the queue.
+CommitOffset(e) ==
+    LET anew == begin[e.place] = None \/ e.before = None
+    IN  /\ committed[e.place] \in {e.before, Unknown}
+        /\ e.after >= 0 /\ e.before >= None
+        /\ e.by_clients => /\ anew \/ e.after <= prefix[e.place]
+                           /\ e.before \in {None, e.after} \/ Sent(e)
+        /\ committed' = [committed EXCEPT ![e.place] = e.after]
+        /\ begin' = IF anew THEN [begin EXCEPT ![e.place] = e.after] ELSE begin
+        /\ prefix' = IF anew THEN [prefix EXCEPT ![e.place] = Greatest(@, e.after)] ELSE prefix
+        /\ UNCHANGED <<members, sizes, saved, loan, restarted, ahead, clientVars>>
+
+PersistOffsets(e) == saved' = committed /\ UNCHANGED <<members, sizes, committed, loan, restarted, groupVars, clientVars>>
 
 \* The clock of a loan is that of the broker.
 LockQueue(e) ==
@@ -236,13 +272,13 @@ LockQueue(e) ==
     /\ loan[e.place].holder \in {None, e.member}
     /\ e.at_ms >= loan[e.place].since
     /\ loan' = [loan EXCEPT ![e.place] = [holder |-> e.member, since |-> e.at_ms]]
-    /\ UNCHANGED <<members, sizes, committed, saved, groupVars, clientVars>>
+    /\ UNCHANGED <<members, sizes, committed, saved, restarted, groupVars, clientVars>>
 
 UnlockQueue(e) ==
     /\ loan[e.place].holder = e.member
     /\ e.at_ms >= loan[e.place].since
     /\ loan' = [loan EXCEPT ![e.place] = [holder |-> None, since |-> e.at_ms]]
-    /\ UNCHANGED <<members, sizes, committed, saved, groupVars, clientVars>>
+    /\ UNCHANGED <<members, sizes, committed, saved, restarted, groupVars, clientVars>>
 
 \* A loan ends when another member asks for it, which the next event tells.
 LoanExpire(e) ==
@@ -251,14 +287,14 @@ LoanExpire(e) ==
     /\ EventAt(taken + 2).action = "LockQueue" /\ EventAt(taken + 2).place = e.place
     /\ EventAt(taken + 2).at_ms - loan[e.place].since > LoanMs
     /\ loan' = [loan EXCEPT ![e.place] = [holder |-> None, since |-> @.since]]
-    /\ UNCHANGED <<members, sizes, committed, saved, groupVars, clientVars>>
+    /\ UNCHANGED <<members, sizes, committed, saved, restarted, groupVars, clientVars>>
 
 \* Members and loans are forgotten; offsets are those of the file, or nobody knows which after a power loss.
 RestartBroker(e) ==
     /\ members' = [g \in Group |-> {}] /\ sizes' = [g \in Group |-> Append(sizes[g], 0)]
     /\ committed' = IF e.by_power THEN [p \in Place |-> Unknown] ELSE saved
     /\ saved' = committed'
-    /\ loan' = [p \in Place |-> NoLoan]
+    /\ loan' = [p \in Place |-> NoLoan] /\ restarted' = TRUE
     /\ UNCHANGED <<groupVars, clientVars>>
 
 ------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ VARIABLES
     mode,       \* "down", "started", "scanned", "cut" or "serving"
     abort,      \* whether the abort file exists: No, Yes or Maybe
     shaken,     \* the power has failed since the last checkpoint: what is not durable may be gone
+    refused,    \* the disk has refused a flush since the last recovery: nobody knows what became of those pages
+    flipped,    \* messages of which a bit has flipped, and nobody wrote
     first,      \* where the log begins
     wrote,      \* where it ends
     flushed,    \* what is durable of it
@@ -87,6 +89,7 @@ Init ==
     /\ ckpt = [to |-> Begun, log_ms |-> 0, queue_ms |-> 0, index_ms |-> 0]
     /\ promised = 0
     /\ valid = 0 /\ trusted = FALSE
+    /\ refused = FALSE /\ flipped = {}
 
 ------------------------------------------------------------------------------
 (* Records *)
@@ -105,7 +108,7 @@ Names(e) ==
     IF e.of = 0 THEN e.physical_offset >= first /\ e.physical_offset < Base
     ELSE /\ Wrote(e.of, e.queue, e.queue_offset)
          /\ EventAt(e.of).physical_offset = e.physical_offset
-Same(e) == e.of # 0 => EventAt(e.of).message = e.message
+Same(e) == e.of # 0 => EventAt(e.of).message = e.message \/ EventAt(e.of).message \in flipped
 Whole(e) == IF e.of # 0 THEN EventAt(e.of).size_bytes = e.size_bytes ELSE End(e) <= Base
 
 \* A position at which records end, or a file begins. `of` is what wrote there last.
@@ -236,10 +239,11 @@ ExpireFile(e) ==
     /\ rolls' = {r \in rolls : r[2] > e.min_offset}
     /\ UNCHANGED <<mode, wrote, flushed, survives, stamp, cuts, queueVars, builtVars, promised, startVars>>
 
+\* Everything is dispatched and durable, and the checkpoint says so: the abort file may go.
+Settled == mode = "serving" /\ flushed = wrote /\ ckpt.to = wrote /\ \A q \in Queue : lag[q] = None
 StopStore(e) ==
-    /\ mode = "serving"
-    /\ e.valid_to = wrote /\ flushed = wrote /\ ckpt.to = wrote
-    /\ \A q \in Queue : lag[q] = None
+    /\ Settled
+    /\ e.valid_to = wrote
     /\ mode' = "down" /\ abort' = No
     /\ survives' = wrote
     /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, promised, shaken, valid, trusted>>
@@ -257,13 +261,21 @@ StartStore(e) ==
 \* The file that holds a position; the end of the last file is in it.
 FileOf(position) == CHOOSE f \in files : f <= position /\ \A g \in files : g <= position => g <= f
 
+\* The scan ends before a record that is damaged. `next` wrote it.
+AtDamage(e) ==
+    /\ 0 < e.next /\ e.next <= taken
+    /\ EventAt(e.next).action = "AppendMessage" /\ InLog(e.next)
+    /\ EventAt(e.next).physical_offset = e.valid_to
+    /\ EventAt(e.next).message \in flipped
+
 \* `of` wrote what ends at the end of the scan. Nothing that is promised may lie behind it. The checkpoint is left
 \* aside only when a power loss may have taken what it speaks of; `by_checkpoint` says which.
 ScanLog(e) ==
     /\ mode = "started"
-    /\ survives <= e.valid_to /\ e.valid_to <= wrote
+    /\ e.valid_to <= wrote
     /\ Boundary(e.valid_to, e.of)
-    /\ promised <= e.valid_to
+    /\ Greatest(survives, promised) <= e.valid_to \/ AtDamage(e)
+    /\ promised' = Least(promised, e.valid_to)
     /\ IF e.by_checkpoint
        THEN e.scan_from = (IF ckpt.to <= first THEN first ELSE FileOf(ckpt.to)) /\ ckpt.to <= e.valid_to
        ELSE e.scan_from = first /\ (shaken \/ ckpt.to = first)
@@ -273,7 +285,7 @@ ScanLog(e) ==
     /\ ends' = [q \in Queue |-> Unknown]
     /\ kept' = ends'
     /\ lag' = [q \in Queue |-> None]
-    /\ UNCHANGED <<logVars, next, last, builtVars, promised, abort, shaken>>
+    /\ UNCHANGED <<logVars, next, last, builtVars, abort, shaken>>
 
 \* No event of the store: the runner says, for each queue that a crash took records of, which was the first one.
 Lost(e) ==
@@ -333,23 +345,34 @@ FinishRecovery(e) ==
 ------------------------------------------------------------------------------
 (* The world *)
 
-\* A start may have died before it could tell that it began, and then the abort file may be there.
+\* A start may have died before it could tell that it began, and then the abort file may be there; and a stop before it could
+\* tell that it had ended, and then it may not.
 Down ==
     /\ mode' = "down"
-    /\ abort' = IF mode = "down" /\ abort = No THEN Maybe ELSE abort
+    /\ abort' = IF (mode = "down" /\ abort = No) \/ Settled THEN Maybe ELSE abort
     /\ UNCHANGED <<first, wrote, flushed, stamp, files, rolls, cuts, queueVars, builtVars, valid, trusted>>
 
-\* Everything written survives; until a recovery has cut the log that is what survived before.
-ProcessCrash(e) ==
-    /\ Down
-    /\ survives' = IF mode = "serving" THEN wrote ELSE survives
-    /\ UNCHANGED <<promised, shaken>>
-
-PowerLoss(e) ==
-    /\ Down
+\* What is not durable may be gone.
+Shaken ==
     /\ survives' = flushed
     /\ promised' = IF SyncFlush THEN promised ELSE Least(promised, flushed)
     /\ shaken' = TRUE
+
+\* Everything written survives; until a recovery has cut the log that is what survived before. Of pages that could not be
+\* flushed nobody knows.
+ProcessCrash(e) ==
+    /\ Down
+    /\ IF refused THEN Shaken
+       ELSE survives' = (IF mode = "serving" THEN wrote ELSE survives) /\ UNCHANGED <<promised, shaken>>
+
+PowerLoss(e) == Down /\ Shaken
+
+\* The disk begins to refuse flushes, or a bit of a message flips. When a store notices no event tells: it stops then, and
+\* its process ends.
+Noted == UNCHANGED <<mode, logVars, queueVars, builtVars, promised, startVars>>
+World(e) ==
+    /\ refused' = (e.action = "FailFlush" \/ (refused /\ e.action # "FinishRecovery"))
+    /\ flipped' = IF e.action = "FlipBit" THEN flipped \cup {e.message} ELSE flipped
 
 ------------------------------------------------------------------------------
 Step(e) ==
@@ -372,11 +395,12 @@ Step(e) ==
       [] e.action = "StopStore"       -> StopStore(e)
       [] e.action = "ProcessCrash"    -> ProcessCrash(e)
       [] e.action = "PowerLoss"       -> PowerLoss(e)
+      [] e.action \in {"FailFlush", "FlipBit"} -> Noted
       [] OTHER -> FALSE
 
-TraceNext == taken < EventCount /\ taken' = taken + 1 /\ Step(EventAt(taken + 1))
+TraceNext == taken < EventCount /\ taken' = taken + 1 /\ Step(EventAt(taken + 1)) /\ World(EventAt(taken + 1))
 
-vars == <<taken, mode, logVars, queueVars, builtVars, promised, startVars>>
+vars == <<taken, mode, logVars, queueVars, builtVars, promised, startVars, refused, flipped>>
 TraceSpec == Init /\ [][TraceNext]_vars
 
 \* How far it has come; TLC prints it now and then.

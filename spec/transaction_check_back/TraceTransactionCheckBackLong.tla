@@ -38,6 +38,7 @@ VARIABLES
     flushed,    \* what is durable of it
     cuts,       \* where recovery has cut it: [at, to], at which event
     halves,     \* the number of the next half message; Unknown before the trace has said it
+    listed,     \* the same of those that are dispatched: rounds meet no others; Unknown after a start, which dispatches all
     ops,        \* the number of the next op message
     fresh,      \* half messages that no event has explained yet: [half, message]
     newOps,     \* op messages of which no event has told yet
@@ -50,11 +51,12 @@ VARIABLES
     loose,      \* nobody knows how much of that the file has: a crash came
     forgot,     \* the last event that took the broker's memory with it
     round,      \* the running round, or Idle
-    read        \* how many of the op messages that it pulled have been looked at
+    read,       \* how many of the op messages that it pulled have been looked at
+    flipped     \* messages of which a bit has flipped: a round cannot read them
 
-vars == <<taken, wrote, flushed, cuts, halves, ops, fresh, newOps, asides, open, pending, old, progress, saved, loose,
-          forgot, round, read>>
-logVars == <<wrote, flushed, cuts, halves, ops, newOps, asides>>
+vars == <<taken, wrote, flushed, cuts, halves, listed, ops, fresh, newOps, asides, open, pending, old, progress, saved,
+          loose, forgot, round, read, flipped>>
+logVars == <<wrote, flushed, cuts, halves, listed, ops, newOps, asides>>
 messageVars == <<fresh, open, pending, old>>
 roundVars == <<progress, saved, loose, forgot, round, read>>
 
@@ -69,12 +71,12 @@ End(r) == r.physical_offset + r.size_bytes
 Init ==
     /\ taken = 0
     /\ wrote = Base /\ flushed = Base /\ cuts = <<>>
-    /\ halves = (IF Base = 0 THEN 0 ELSE Unknown) /\ ops = halves
+    /\ halves = (IF Base = 0 THEN 0 ELSE Unknown) /\ ops = halves /\ listed = Unknown
     /\ fresh = {} /\ newOps = {} /\ asides = {}
     /\ open = {} /\ pending = {} /\ old = {}
     /\ progress = [half |-> 0, op |-> 0, at |-> 0] /\ saved = [half |-> 0, op |-> 0]
     /\ loose = (Base > 0) /\ forgot = 0
-    /\ round = Idle /\ read = 0
+    /\ round = Idle /\ read = 0 /\ flipped = {}
 
 ------------------------------------------------------------------------------
 (* Records *)
@@ -100,29 +102,36 @@ AppendMessage(e) ==
     /\ IF e.queue = HalfQueue
        THEN /\ NextIs(halves, e.queue_offset) /\ halves' = e.queue_offset + 1
             /\ fresh' = fresh \cup {[half |-> e.queue_offset, message |-> e.message]}
-       ELSE UNCHANGED <<halves, fresh>>
+            /\ listed' = IF listed = Unknown THEN e.queue_offset ELSE listed
+       ELSE UNCHANGED <<halves, fresh, listed>>
     /\ IF e.queue = OpQueue
        THEN NextIs(ops, e.queue_offset) /\ ops' = e.queue_offset + 1 /\ newOps' = newOps \cup {e.queue_offset}
        ELSE UNCHANGED <<ops, newOps>>
     /\ asides' = IF e.queue = AsideQueue THEN asides \cup {[message |-> e.message, at |-> taken + 1]} ELSE asides
     /\ UNCHANGED <<flushed, cuts, open, pending, old, roundVars>>
 
+\* Of the half queue; `of` appended it.
+DispatchMessage(e) ==
+    /\ IF e.of = 0 THEN Base > 0 ELSE Appended(e.of, HalfQueue) /\ EventAt(e.of).queue_offset = e.queue_offset
+    /\ listed' = IF listed = Unknown THEN Unknown ELSE e.queue_offset + 1
+    /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, newOps, asides, messageVars, roundVars>>
+
 RollFile(e) ==
     /\ e.physical_offset = wrote /\ e.next_file_offset >= wrote
     /\ wrote' = e.next_file_offset
-    /\ UNCHANGED <<flushed, cuts, halves, ops, newOps, asides, messageVars, roundVars>>
+    /\ UNCHANGED <<flushed, cuts, halves, listed, ops, newOps, asides, messageVars, roundVars>>
 
 FlushLog(e) ==
     /\ flushed <= e.flushed_to /\ e.flushed_to <= wrote
     /\ flushed' = e.flushed_to
-    /\ UNCHANGED <<wrote, cuts, halves, ops, newOps, asides, messageVars, roundVars>>
+    /\ UNCHANGED <<wrote, cuts, halves, listed, ops, newOps, asides, messageVars, roundVars>>
 
 \* A start says what is left of the log; all of it is durable then.
 TruncateLog(e) ==
     /\ e.valid_to <= wrote
     /\ wrote' = e.valid_to /\ flushed' = e.valid_to
     /\ cuts' = IF e.valid_to = wrote THEN cuts ELSE Append(cuts, [at |-> taken + 1, to |-> e.valid_to])
-    /\ UNCHANGED <<halves, ops, newOps, asides, messageVars, roundVars>>
+    /\ UNCHANGED <<halves, listed, ops, newOps, asides, messageVars, roundVars>>
 
 \* No event of a broker: the runner says what a power loss took. The half or op queue is shorter: `of` appended its first
 \* lost record.
@@ -135,7 +144,7 @@ Lost(e) ==
     /\ ops' = IF e.queue = OpQueue THEN e.queue_offset ELSE ops
     /\ fresh' = IF e.queue = HalfQueue THEN {f \in fresh : f.half < e.queue_offset} ELSE fresh
     /\ newOps' = IF e.queue = OpQueue THEN {o \in newOps : o < e.queue_offset} ELSE newOps
-    /\ UNCHANGED <<wrote, flushed, cuts, asides, open, pending, old, roundVars>>
+    /\ UNCHANGED <<wrote, flushed, cuts, listed, asides, open, pending, old, roundVars>>
 
 \* ... and the message is undecided again: `of` appended what decided it, `again` a half message of it that is left.
 Reopened(e) ==
@@ -191,7 +200,7 @@ WriteOp(e) ==
     /\ \E p \in pending :
           /\ p.half = e.half_offset /\ p.message = e.message
           /\ pending' = {r \in pending : r.half # e.half_offset}
-    /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, asides, fresh, open, old, roundVars>>
+    /\ UNCHANGED <<wrote, flushed, cuts, halves, listed, ops, asides, fresh, open, old, roundVars>>
 
 ------------------------------------------------------------------------------
 (* The rounds *)
@@ -214,13 +223,23 @@ RoundStart(e) ==
 \* Every op message that was pulled has been looked at.
 Ready == round.on /\ read = round.next
 
+ReadFor(h) == {r \in round.remove : r.half = h}
+
+\* The round has come to a half message that it would ask about; `of` appended it. Only then it reads on.
+AsksFor(of) ==
+    IF of = 0 THEN Base > 0
+    ELSE /\ Appended(of, HalfQueue) /\ EventAt(of).queue_offset = round.i
+         /\ EventAt(of).physical_offset < round.start
+         /\ ReadFor(round.i) = {}
+         /\ EventAt(of).message \in old \/ EventAt(of).message \notin open
+
 PullOps(e) ==
     /\ Ready
     /\ e.op_offset_from = round.next
     /\ e.op_offset_from <= e.op_offset_to
     /\ e.op_offset_to - e.op_offset_from <= Batch
     /\ ops # Unknown => e.op_offset_to <= ops
-    /\ round.pulled => ~round.empty
+    /\ round.pulled => ~round.empty /\ AsksFor(e.of)
     /\ round' = [round EXCEPT !.pulled = TRUE, !.empty = (e.op_offset_to = e.op_offset_from), !.next = e.op_offset_to,
                              !.since = taken + 1]
     /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot, read>>
@@ -252,8 +271,6 @@ ReadOp(e) ==
               !.last = IF e.again # 0 THEN EventAt(e.again).physical_offset ELSE @]
     /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot>>
 
-ReadFor(h) == {r \in round.remove : r.half = h}
-
 \* Nobody knew how m came out when the round took its last step: `prior` is a decision that has come since, while the round
 \* waited for the store. Or it was rolled back before the broker's memory went: the index knows only what was committed.
 \* (Here the broker knows less than FinishedSet says: it asks the producer once more, who answers as before.)
@@ -271,6 +288,16 @@ Meets(e) ==
     /\ ReadFor(e.half_offset) = {} /\ (e.of = 0 \/ Undecided(e.message, e.prior))
 
 Passes(h) == [round EXCEPT !.i = h + 1, !.since = taken + 1]
+
+\* No event of a broker: the runner says of each half message that a round passes because it is damaged that it is a Hole.
+\* `of` appended it.
+Hole(e) ==
+    /\ Ready /\ round.pulled
+    /\ e.half_offset = round.i
+    /\ Appended(e.of, HalfQueue) /\ EventAt(e.of).queue_offset = e.half_offset
+    /\ EventAt(e.of).message \in flipped
+    /\ round' = Passes(e.half_offset)
+    /\ UNCHANGED <<logVars, messageVars, progress, saved, loose, forgot, read>>
 
 \* `of` appended the half message.
 HalfRemoved(e) ==
@@ -304,7 +331,7 @@ HalfDiscard(e) ==
     /\ [message |-> e.message, at |-> e.new] \in asides
     /\ asides' = asides \ {[message |-> e.message, at |-> e.new]}
     /\ round' = Passes(e.half_offset)
-    /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, newOps, messageVars, progress, saved, loose, forgot, read>>
+    /\ UNCHANGED <<wrote, flushed, cuts, halves, listed, ops, newOps, messageVars, progress, saved, loose, forgot, read>>
 
 \* A copy is appended. `new` appended it.
 Copied(e) ==
@@ -336,13 +363,13 @@ HalfRenewAndCheck(e) ==
     /\ Copied(e)
     /\ UNCHANGED <<logVars, open, pending, old, progress, saved, loose, forgot, read>>
 
-\* `of` appended the half message that the round has come to, if there is one: it is new, or young, or the round has got
-\* somewhere.
+\* `of` appended the half message that the round has come to, if there is one: it is new, or young, or not dispatched
+\* yet, or the round has got somewhere.
 RoundFinish(e) ==
     /\ Ready /\ round.pulled
     /\ e.half_offset = round.i /\ e.op_offset = round.prefix
     /\ e.of # 0 => Appended(e.of, HalfQueue) /\ EventAt(e.of).queue_offset = e.half_offset
-    /\ IF round.i > round.h0 \/ e.of = 0 THEN TRUE
+    /\ IF round.i > round.h0 \/ e.of = 0 \/ (listed # Unknown /\ round.i >= listed) THEN TRUE
        ELSE EventAt(e.of).physical_offset >= round.start \/ EventAt(e.of).message \notin old
     /\ progress' = [half |-> e.half_offset, op |-> e.op_offset, at |-> wrote]
     /\ round' = Idle
@@ -377,7 +404,7 @@ Forget ==
     /\ pending' = {} /\ old' = {} /\ fresh' = {} /\ newOps' = {} /\ asides' = {}
     /\ progress' = [half |-> saved.half, op |-> saved.op, at |-> 0]
     /\ round' = Idle /\ read' = 0
-    /\ forgot' = taken + 1
+    /\ forgot' = taken + 1 /\ listed' = Unknown
     /\ UNCHANGED <<wrote, flushed, cuts, halves, ops, saved>>
 
 StopStore(e) == e.valid_to = wrote /\ Forget /\ UNCHANGED loose
@@ -387,6 +414,7 @@ PowerLoss(e) == Forget /\ loose' = TRUE
 ------------------------------------------------------------------------------
 Step(e) ==
     CASE e.action = "AppendMessage"     -> AppendMessage(e)
+      [] e.action = "DispatchMessage"   -> DispatchMessage(e)
       [] e.action = "SendHalf"          -> SendHalf(e)
       [] e.action = "EndTransaction"    -> EndTransaction(e)
       [] e.action = "WriteOp"           -> WriteOp(e)
@@ -406,6 +434,8 @@ Step(e) ==
       [] e.action = "TruncateLog"       -> TruncateLog(e)
       [] e.action = "Lost"              -> Lost(e)
       [] e.action = "Reopened"          -> Reopened(e)
+      [] e.action = "Hole"              -> Hole(e)
+      [] e.action = "FlipBit"           -> UNCHANGED <<logVars, messageVars, roundVars>>
       [] e.action = "StopStore"         -> StopStore(e)
       [] e.action = "ProcessCrash"      -> ProcessCrash(e)
       [] e.action = "PowerLoss"         -> PowerLoss(e)
@@ -417,7 +447,9 @@ OfTheRounds == {"RoundStart", "PullOps", "HalfRemoved", "HalfDiscard", "HalfImmu
 TraceNext ==
     /\ taken < EventCount
     /\ taken' = taken + 1
-    /\ LET e == EventAt(taken + 1) IN (e.action \in OfTheRounds => e.queue = HalfQueue) /\ Step(e)
+    /\ LET e == EventAt(taken + 1)
+       IN  /\ (e.action \in OfTheRounds => e.queue = HalfQueue) /\ Step(e)
+           /\ flipped' = IF e.action = "FlipBit" THEN flipped \cup {e.message} ELSE flipped
 TraceSpec == Init /\ [][TraceNext]_vars
 
 \* How far it has come; TLC prints it now and then.

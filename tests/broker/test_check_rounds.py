@@ -79,6 +79,20 @@ def test_immunity_puts_the_first_check_off_and_does_not_count() -> None:
     assert check_times(decode_properties(decode_record(command.body).properties)) == 1
 
 
+def test_a_copy_of_a_message_that_was_asked_about_is_not_immune_again() -> None:
+    world = Harness()
+    beat(world)
+    send_half(world, CHECK_IMMUNITY_TIME_IN_SECONDS="50")
+    world.now += 60_000
+    world.round()
+    assert len(checks(world)) == 1
+    world.now += 10_000  # the copy is younger than its immunity, and the message is not
+    world.round()
+    assert len(checks(world)) == 2
+    names = [event.action for event in world.events]
+    assert "HalfImmune" not in names and names.count("ImmunityOver") == 1
+
+
 def test_progress_is_written_only_when_the_log_that_justifies_it_is_durable() -> None:
     world = Harness()
     beat(world)

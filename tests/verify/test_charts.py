@@ -18,7 +18,7 @@ SECOND = 1_000_000_000
 def picture_of(counts: list[int]) -> Picture:
     picture = Picture()
     for second, count in enumerate(counts):
-        picture.seconds[1_700_000_000 + second, "appended"] += count
+        picture.seconds[1_700_000_000 + second, "stored"] += count
     return picture
 
 
@@ -66,4 +66,4 @@ def test_a_loan_that_is_not_given_back_lasts_to_the_end() -> None:
 
 
 def test_times_are_told_in_their_unit() -> None:
-    assert [span(exponent) for exponent in (3, 10, 20, 30, 34)] == ["8 ns", "1.02 us", "1.05 ms", "1.07 s", "17.2 s"]
+    assert [span(exponent) for exponent in (3, 10, 20, 30, 34)] == ["8 ns", "1.02 µs", "1.05 ms", "1.07 s", "17.2 s"]

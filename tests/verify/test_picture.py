@@ -12,7 +12,7 @@ from tests.verify.oracles.stories import GOOD
 def test_a_picture_counts_what_it_draws() -> None:
     picture = picture_of_lines(GOOD)
     _, series = picture.binned()
-    assert sum(series["appended"]) == sum(line.action == "AppendMessage" for line in GOOD)
+    assert sum(series["stored"]) == sum(line.action == "AppendMessage" for line in GOOD)
     assert picture.consumed["g"] == 7 and picture.again["g"] == 0
     assert sum(count for (name, _), count in picture.latencies.items() if name == "Send") == 7
     assert [loan.granted for loan in picture.loans] == [True, False, False, True, True]
@@ -33,8 +33,8 @@ def test_duplicates_and_lag_are_seen() -> None:
 
 
 def test_bins_are_few_however_long_a_trace_is() -> None:
-    picture = Picture(Counter({(second, "served"): 1 for second in range(0, 100_000, 7)}))
+    picture = Picture(Counter({(second, "handed out"): 1 for second in range(0, 100_000, 7)}))
     width, series = picture.binned()
-    assert len(series["served"]) <= BINS_MAX and sum(series["served"]) == len(picture.seconds)
+    assert len(series["handed out"]) <= BINS_MAX and sum(series["handed out"]) == len(picture.seconds)
     assert width == 200
     assert Picture().binned() == (1, {})

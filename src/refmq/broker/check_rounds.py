@@ -197,7 +197,10 @@ class CheckRounds:
         return half.record.queue_offset in self._running.remove or self._transactions.is_finished(half)
 
     def _is_young(self, half: HalfMessage, limits: CheckLimits) -> bool:
-        """Whether it is too early to ask. The age of a message with immunity counts from when it was first stored."""
+        """Whether it is too early to ask. The age of a message with immunity counts from when it was first stored, and
+        a copy of one that was asked about is as old as that."""
+        if check_times(half.properties) > 0:
+            return False
         seconds = half.properties.get(names.CHECK_IMMUNITY_TIME_IN_SECONDS, "")
         wait_ms = int(seconds) * 1000 if seconds.isascii() and seconds.isdigit() and len(seconds) < 9 else -1
         first_ms = half.record.store_timestamp_ms

@@ -114,7 +114,7 @@ def _spread(counts: Mapping[int, int]) -> str:
 def span(exponent: int) -> str:
     """2^exponent nanoseconds."""
     value, unit = float(1 << exponent), "ns"
-    for larger in ("us", "ms", "s"):
+    for larger in ("µs", "ms", "s"):
         if value < 1000:
             break
         value, unit = value / 1000, larger

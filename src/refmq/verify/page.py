@@ -38,6 +38,7 @@ pre { background: #f4f4f4; padding: .6em; overflow-x: auto; font-size: 12px } su
 .badge { color: white; border-radius: .3em; padding: 0 .5em; white-space: nowrap; font-size: .85em }
 .finding { margin: .8em 0; border-left: 4px solid #c62828; padding-left: .8em } .key { margin-right: 1.2em }
 .told { font-size: .92em; margin: .3em 0 } .told td { padding: .1em .6em } .told tr:last-child { font-weight: 600 }
+.who { white-space: nowrap }
 .at { white-space: nowrap; font-variant-numeric: tabular-nums; color: #555; font-weight: 400 }
 svg { width: 100%; height: auto } svg text { font: 11px system-ui, sans-serif; fill: #555 } small { color: #666 }
 """
@@ -157,7 +158,11 @@ def _told(raw: str, plain: str) -> str:
     """A step: when, who, and what. What has no sentence is told as it was recorded."""
     at, rest = raw[DAY_CHARACTERS:STAMP_CHARACTERS], raw[STAMP_CHARACTERS + 1 :]
     node, _, recorded = rest.partition(" ")
-    cells = (f'<td class="at">{escape(at)}</td>', f"<td>{escape(node)}</td>", f"<td>{escape(plain or recorded)}</td>")
+    cells = (
+        f'<td class="at">{escape(at)}</td>',
+        f'<td class="who">{escape(node)}</td>',
+        f"<td>{escape(plain or recorded)}</td>",
+    )
     return f"<tr>{''.join(cells)}</tr>"
 
 
@@ -179,7 +184,7 @@ def _charts(picture: Picture, violations_ns: Sequence[int], census: Census) -> I
         yield "<h2>How long requests took</h2>"
         yield from latencies(picture)
     if picture.consumed:
-        yield "<h2>Consumer groups</h2><table><tr><th>Group</th><th>Messages received</th><th>Of these again</th></tr>"
+        yield "<h2>Consumer groups</h2><table><tr><th>Group</th><th>Messages received</th><th>More than once</th></tr>"
         for group, count in picture.consumed.most_common(50):
             yield f"<tr><td>{escape(group)}</td><td>{count:,}</td><td>{picture.again[group]:,}</td></tr>"
         yield "</table>"

@@ -19,13 +19,13 @@ QUEUES_MAX: Final = 200
 SECOND_NS: Final = 1_000_000_000
 
 SERIES: Final[Mapping[tuple[str, int], str]] = {
-    ("AppendMessage", Outcome.STEP): "appended",
+    ("AppendMessage", Outcome.STEP): "stored",
     ("AckPut", Outcome.STEP): "acknowledged",
-    ("ServeMessage", Outcome.STEP): "served",
-    ("Pull", Outcome.CONSUMED): "consumed",
-    ("PullFiltered", Outcome.CONSUMED): "consumed",
-    ("Listen", Outcome.INVOKE): "listened",
-    ("CommitOffset", Outcome.STEP): "committed",
+    ("ServeMessage", Outcome.STEP): "handed out",
+    ("Pull", Outcome.CONSUMED): "received",
+    ("PullFiltered", Outcome.CONSUMED): "received",
+    ("Listen", Outcome.INVOKE): "given to listeners",
+    ("CommitOffset", Outcome.STEP): "offsets committed",
     ("Send", Outcome.FAIL): "refused",
     ("Send", Outcome.UNKNOWN): "unanswered",
 }

@@ -96,21 +96,30 @@ def python_without_refmq(folder: Path) -> Path:
     return path
 
 
-def test_a_cluster_that_knows_nothing_of_refmq_judges_the_same(tmp_path: Path) -> None:
+def judged_by_a_cluster(folder: Path, events: int, *more: str) -> tuple[dict[str, str], list[Path], Path]:
+    """The verdicts of two workers about a small trace with mistakes; their folders, and that of the trace."""
     if environment.why_missing():
         pytest.skip(environment.why_missing())
-    traces, report = tmp_path / "traces", tmp_path / "report.json"
-    SyntheticWriter(traces).write(synthetic(6_000, seed=3, violations=1))
-    python = {**os.environ, "PYSPARK_PYTHON": str(python_without_refmq(tmp_path)), "SPARK_LOCAL_IP": "127.0.0.1"}
-    with cluster(tmp_path) as address:
-        options = ["--master", address, "--flush", "sync", "--settled", "--json", str(report)]
+    traces, report = folder / "traces", folder / "report.json"
+    SyntheticWriter(traces).write(synthetic(events, seed=3, violations=1))
+    python = {**os.environ, "PYSPARK_PYTHON": str(python_without_refmq(folder)), "SPARK_LOCAL_IP": "127.0.0.1"}
+    with cluster(folder) as address:
+        options = ["--master", address, "--flush", "sync", "--settled", "--json", str(report), *more]
         options += ["--conf", "spark.executor.memory=512m"]
         command = [sys.executable, "-m", "refmq", "verify", str(traces), *options]
         done = subprocess.run(command, env=python, capture_output=True, text=True, timeout=RUN_TIMEOUT_S, check=False)
     assert done.returncode == 3, done.stderr
     data = json.loads(report.read_text())
     assert address in data["engine"]
-    executors = sorted(path for path in tmp_path.glob("worker-*/app-*/*") if (path / "refmq-sources.zip").is_file())
+    executors = sorted(path for path in folder.glob("worker-*/app-*/*") if (path / "refmq-sources.zip").is_file())
+    return {verdict["promise"]: verdict["status"] for verdict in data["verdicts"]}, executors, traces
+
+
+@pytest.mark.parametrize("places_only", [True, False], ids=["places", "all"])
+def test_a_cluster_that_knows_nothing_of_refmq_judges_the_same(places_only: bool, tmp_path: Path) -> None:
+    theirs, executors, traces = judged_by_a_cluster(
+        tmp_path, 3_000 if places_only else 6_000, *["--places-only"] * places_only
+    )
     assert {path.parent.parent.name for path in executors} == {"worker-1", "worker-2"}, "both had something to do"
-    theirs = {verdict["promise"]: verdict["status"] for verdict in data["verdicts"]}
-    assert theirs == statuses(judge_by(DuckEngine(), find_recordings([traces]), Wishes(Promises())))
+    wishes = Wishes(Promises(), places_only=places_only)
+    assert theirs == statuses(judge_by(DuckEngine(), find_recordings([traces]), wishes))

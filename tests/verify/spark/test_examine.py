@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from refmq.verify.local import judge_here
-from refmq.verify.oracles import Promises
+from refmq.verify.oracles import Promises, base, consumers, groups, messages
 from refmq.verify.recordings import Recordings, Stream, find_recordings
 from refmq.verify.spark import examine as examined
-from refmq.verify.spark.checks import CHECKS
-from refmq.verify.spark.columns import text_hash
+from refmq.verify.spark.checks import AFTER_BROKER, CHECKS
+from refmq.verify.spark.columns import Chunk, StreamReader, text_hash
 from refmq.verify.spark.examine import Job, Selection, examine, read_plainly
 from refmq.verify.spark.judge import Accused, tasks_of
 from refmq.verify.spark.suspects import EVERYTHING
@@ -80,3 +84,30 @@ def test_nodes_are_dealt_out_to_tasks() -> None:
         ("NodeCoherent", 0, 2),
         ("NodeCoherent", 1, 2),
     ]
+
+
+@pytest.mark.slow
+def test_what_is_kept_of_a_crashed_broker_does_not_grow_with_its_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The six promises whose oracles look at all that such a broker did, with small bounds: three times the trace."""
+    monkeypatch.setattr(examined, "KEPT_LINES_MAX", 1_000)
+    for module in (base, consumers, groups, messages):
+        monkeypatch.setattr(module, "REMEMBERED_MAX", 500)
+    jobs = [Job(name, (text_hash("broker-0") | 1,)) for name in AFTER_BROKER]
+    peaks = []
+    for events in (60_000, 180_000):
+        folder = tmp_path / str(events)
+        SyntheticWriter(folder).write(synthetic(events, seed=3))
+        streams = find_recordings([folder]).streams
+        tracemalloc.start()
+        try:
+            assert [found.count for _, found in examine(jobs, streams, Promises(), in_small_chunks)] == [0] * len(jobs)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert peaks[1] < 1.4 * peaks[0], peaks
+
+
+def in_small_chunks(stream: Stream) -> Iterator[Chunk]:
+    return StreamReader(stream, chunk_records=1_000).chunks()

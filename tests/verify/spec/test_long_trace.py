@@ -139,3 +139,44 @@ def test_a_trace_without_what_is_judged_is_an_error() -> None:
         judge_transactions(tlc, SPEC, [Event("Heartbeat")], OPTIONS, sync_flush=True)
     with pytest.raises(UsageError, match="no consumers"):
         judge_groups(tlc, SPEC, [], "broker-a", OPTIONS)
+
+
+def beginning() -> list[Event]:
+    """The store up to its first dispatched record, which is durable and acknowledged; a second one is only written."""
+    events = list(store_events())
+    dispatched = next(at for at, event in enumerate(events) if event.action == "DispatchMessage")
+    appended = next(event for event in events[dispatched:] if event.action == "AppendMessage")
+    return [*(event for event in events[: dispatched + 1]), appended]
+
+
+@pytest.mark.jdk
+def test_another_message_than_was_appended_is_served_only_when_a_bit_has_flipped(tlc: Tlc) -> None:
+    events = beginning()[:-1]
+    put = next(event for event in events if event.action == "AppendMessage")
+    served = Event("ServeMessage", "", put.subject, put.queue_id, put.a, put.b, put.c, put.d)
+    assert judge(tlc, [*events, served])
+    damaged = served._replace(c=put.c + 1)
+    assert not judge(tlc, [*events, damaged])
+    assert judge(tlc, [*events, Event("FlipBit", "broker-a", c=put.c), damaged])
+    assert not judge(tlc, [*events, Event("FlipBit", "broker-a", c=put.c + 7), damaged])
+
+
+@pytest.mark.jdk
+def test_what_was_not_flushed_is_lost_by_a_crash_only_when_the_disk_has_refused(tlc: Tlc) -> None:
+    events = beginning()
+    flushed = max(event.a for event in events if event.action == "FlushLog")
+    start = [Event("ProcessCrash"), Event("StartStore"), Event("ScanLog", a=0, b=flushed)]
+    assert flushed < events[-1].a + events[-1].d
+    assert not judge(tlc, [*events, *start])
+    assert judge(tlc, [*events, Event("FailFlush"), *start])
+    start[-1] = start[-1]._replace(b=0)  # what was promised is not lost for that
+    assert not judge(tlc, [*events, Event("FailFlush"), *start])
+
+
+@pytest.mark.jdk
+def test_a_scan_ends_early_only_at_a_damaged_record(tlc: Tlc) -> None:
+    events = beginning()
+    put = next(event for event in events if event.action == "AppendMessage")
+    start = [Event("ProcessCrash"), Event("StartStore"), Event("ScanLog", a=0, b=put.a)]
+    assert not judge(tlc, [*events, *start])
+    assert judge(tlc, [*events, Event("FlipBit", "broker-a", c=put.c), *start])

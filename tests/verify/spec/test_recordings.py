@@ -18,6 +18,7 @@ from refmq.verify.spec.recordings import (
     Settings,
     brokers_of,
     judge_recording,
+    out_of_order,
     read_recording,
 )
 from refmq.verify.spec.tlc import Tlc
@@ -50,6 +51,9 @@ def test_the_events_of_all_nodes_are_one_trace_in_the_order_of_their_clocks(tmp_
 def test_what_is_not_complete_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no trace files"):
         read_recording(tmp_path)
+    assert out_of_order([0, 1, 2]) is None
+    assert out_of_order([0xFFFF_FFFF, 0], 0xFFFF_FFFF) is None
+    assert [out_of_order([0, 2]), out_of_order([0, 0]), out_of_order([1])] == [(2, 1), (0, 1), (1, 0)]
     write(tmp_path, "broker-a", 1, [(number, Event("Heartbeat", "c", "g")) for number in range(5)])
     (path,) = tmp_path.iterdir()
     data = bytearray(path.read_bytes())
@@ -79,3 +83,11 @@ def test_a_recording_is_judged_by_every_protocol_that_it_concerns(tlc: Tlc) -> N
 def test_a_recording_begins_with_a_broker() -> None:
     with pytest.raises(UsageError, match="no start of a broker"):
         list(judge_recording(Tlc((), (), "none"), SPEC, [], RunOptions(), Settings()))
+
+
+def test_a_missing_file_of_a_life_is_noticed_by_its_numbers(tmp_path: Path) -> None:
+    for number in (0, 2):
+        recorded = [Recorded(Event("Heartbeat", "c", "g"), 5, 0, Outcome.STEP, 0)]
+        (tmp_path / f"broker-a-1-0000{number}.trace").write_bytes(encode_trace("broker-a", 1, recorded))
+    with pytest.raises(UsageError, match="event 0 follows 0"):
+        read_recording(tmp_path)

@@ -77,4 +77,4 @@ def test_what_follows_a_scan_says_whether_recovery_went_by_the_checkpoint(
     start = [Event("StartStore", a=1), Event("ScanLog", a=0, b=100), Event("TruncateLog", a=100)]
     rest = [first] if first is not None else [Event("FinishRecovery", a=100)]
     made = hinted([*START, FIRST, *stop, *start, *rest])
-    assert rows_of(made, "ScanLog")[-1].hints[1] == by_checkpoint
+    assert rows_of(made, "ScanLog")[-1].hints[2] == by_checkpoint

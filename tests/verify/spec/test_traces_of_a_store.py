@@ -117,6 +117,9 @@ STRICTER = {
 }
 """Where the long trace module is stricter than the actions of the specification, and why."""
 
+LOOSER = {("StopStore", "dropped"): "a process that is killed when all is done, and could not tell, leaves the same"}
+"""Where it is less strict: the short module knows no crash that has no event."""
+
 
 def alterations(events: list[Event], place: int) -> Iterator[tuple[str, list[Event]]]:
     event, before, after = events[place], events[:place], events[place + 1 :]
@@ -140,4 +143,4 @@ def test_the_long_trace_module_refuses_what_the_actions_of_the_specification_ref
             by_actions = judge(tlc, altered).accepted
             if judge_store(tlc, SPEC, altered, OPTIONS, sync_flush=True).accepted is not by_actions:
                 different[action, what] = by_actions
-    assert different == dict.fromkeys(STRICTER, True)
+    assert different == dict.fromkeys(STRICTER, True) | dict.fromkeys(LOOSER, False)

@@ -241,7 +241,7 @@ def _judge_held(number: int, answer: Line, pull: _Waiting) -> Iterator[Finding]:
     took_ns, may_ns = answer.at_ns - pull.invoke.at_ns, pull.invoke.wait_ms * 1_000_000
     late_ns = answer.at_ns - (pull.due_ns if pull.due_ns is not None else answer.at_ns)
     if late_ns > WAKE_NS_MAX:
-        yield Finding("HeldPullWakes", f"{where} for {late_ns} ns after the message was there", number)
+        yield Finding("HeldPullWakes", f"{where} for {late_ns / 1e9:.3g} s after the message was there", number)
     elif pull.moved_ns is not None and answer.at_ns - pull.moved_ns > LOOK_NS:
         yield Finding("HeldPullWakes", f"{where} long after its queue had moved on", number)
     elif took_ns > may_ns + LOOK_NS and may_ns:

@@ -177,7 +177,8 @@ def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator
             told = line.offset if line.outcome == Outcome.OK else _NOTHING
             if not is_answer or told in allowed or (told == 0 and _NOTHING in allowed):
                 continue
-            sentence = f"{line.actor} is told {told} of {_name(line.queue)}, committed was one of {sorted(allowed)}"
+            kept = " or ".join("nothing" if offset == _NOTHING else str(offset) for offset in sorted(allowed))
+            sentence = f"{line.actor} is told {told} of {_name(line.queue)}, where {kept} was committed"
             yield Finding("CommittedOffsetKept", sentence, number)
 
 

@@ -116,9 +116,11 @@ def only_holders_act(lines: Iterable[Line], promises: Promises) -> Iterator[Find
                     "OnlyHoldersAct", f"{line.action} of {line.actor}, which has not {named(line.queue)}", number
                 )
             elif is_start and orderly.get(line.group):
-                age_ns = line.at_ns - lent_ns.get((line.actor, line.queue), 0)
+                since_ns = lent_ns.get((line.actor, line.queue))
+                age_ns = line.at_ns - (since_ns or 0)
                 if age_ns > TRUST_MS * 1_000_000 + TRUST_SLACK_NS:
-                    sentence = f"{line.actor} hands out a message of {named(line.queue)}, lent {age_ns // 10**9} s ago"
+                    lent = "which nobody lent to it" if since_ns is None else f"lent {age_ns // 10**9} s ago"
+                    sentence = f"{line.actor} hands out a message of {named(line.queue)}, {lent}"
                     yield Finding("OnlyHoldersAct", sentence, number)
         membership.feed(line)
 

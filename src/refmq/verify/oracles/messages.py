@@ -81,7 +81,9 @@ def no_invention(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]
             queues = sent.get(line.message)
             if queues is None:
                 yield Finding(
-                    "NoInvention", f"{_at(line.queue, line.queue_offset)} was never sent, not like this", number
+                    "NoInvention",
+                    f"{_at(line.queue, line.queue_offset)} holds a message that nobody sent like this",
+                    number,
                 )
             elif line.queue not in queues and not line.topic.startswith(SYSTEM_PREFIXES):
                 told = " and ".join(f"{topic}/{queue_id} at {broker}" for topic, broker, queue_id in queues)

@@ -136,7 +136,8 @@ def durable_ack(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
             broker = line.queue[1]
             if line.status == 0 and line.physical_offset >= flushed_to.get(broker, line.physical_offset + 1):
                 sentence = (
-                    f"{broker} acknowledges the record at {line.physical_offset}, flushed to {flushed_to[broker]}"
+                    f"{broker} acknowledges the record at {line.physical_offset} and is "
+                    f"flushed to {flushed_to[broker]} only"
                 )
                 yield Finding("DurableAck", sentence, number)
 

@@ -55,6 +55,8 @@ INDEX_ENTRY: Final = np.dtype([("hash", ">i4"), ("physical_offset", ">i8"), ("se
 RECORD_BYTES_MAX: Final = 8 << 20
 """Read beyond the end of a piece, for its last record: more than the largest message that a broker takes."""
 READ_BYTES: Final = 16 << 20
+LOOK_BYTES: Final = 64 << 10
+"""How far the first look for a record goes; the next ones go further. Most records are shorter."""
 MAGICS: Final = (RECORD_MAGIC.to_bytes(4, "big"), (0xDAA320AB).to_bytes(4, "big"))
 SIGN: Final = 0xCBF29CE484222325
 
@@ -168,9 +170,9 @@ def what_stands(data: memoryview, at: int) -> str:
 
 def find_record(data: memoryview, file_begin: int, start: int, stop: int) -> int:
     """The first position from `start` on, and before `stop`, where a whole record stands; `stop` if there is none."""
-    at = start
+    at, look = start, LOOK_BYTES
     while at < stop:
-        window = bytes(data[at : min(at + READ_BYTES, stop) + 8])
+        window = bytes(data[at : min(at + look, stop) + 8])
         candidates = sorted(
             place - 4 for magic in MAGICS for place in _places(window, magic) if place >= 4 and at + place - 4 < stop
         )
@@ -182,7 +184,8 @@ def find_record(data: memoryview, file_begin: int, start: int, stop: int) -> int
                 units, _, _ = decode_units(data[place : place + size], file_begin + place)
                 if len(units):
                     return place
-        at += READ_BYTES
+        at += look
+        look = min(2 * look, READ_BYTES)
     return stop
 
 

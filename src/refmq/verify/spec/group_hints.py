@@ -10,11 +10,17 @@ a queue for a group, a member a client in a group, a holding a member at a place
 | PullMessages, ConsumeStart,  | `of`, `topic`                  | the AppendMessage of the (last) message            |
 | ConsumeFinish                |                                |                                                    |
 | AcquireQueue                 | `of`, `number`                 | a commit of that offset, the number of the queue   |
-| AcquireQueue, ViewRefresh    | `route`                        | the member's RouteRefresh of the topic             |
+| AcquireQueue, ViewRefresh,   | `route`                        | the member's RouteRefresh of the topic             |
+| ReleaseQueue                 |                                |                                                    |
+| AcquireQueue, ReleaseQueue   | `view`                         | the member's ViewRefresh of the topic              |
+| ReleaseQueue                 | `acquired`                     | the AcquireQueue by which it has the queue         |
+| TrustExpire                  | `of`                           | the LockQueue of the member                        |
 | CommitOffset                 | `by_clients`                   | whether all clients of the group recorded          |
+|                              | `of`                           | what a member said of this offset last: CommitSend,|
+|                              |                                | ReleaseQueue, AcquireQueue or Left                 |
 | ViewRefresh                  | `by_one`                       | whether there is one broker only                   |
 | ConsumeStart, ReleaseQueue,  | `by_orderly`                   | whether the group locks its queues                 |
-| TrustExpire                  |                                |                                                    |
+| AcquireQueue, TrustExpire    |                                |                                                    |
 | Leave                        | `by_client`                    | whether it is the client's own step                |
 | RestartBroker                | `by_power`                     | whether the power had failed                       |
 
@@ -48,14 +54,14 @@ HINTS: Final[dict[str, tuple[str, ...]]] = {
     "AppendMessage": ("topic",),
     "DispatchMessage": ("topic",),
     "Skipped": ("of", "topic"),
-    "ReleaseQueue": ("by_orderly",),
+    "ReleaseQueue": ("by_orderly", "acquired", "route", "view"),
     "ViewRefresh": ("route", "by_one"),
-    "AcquireQueue": ("of", "route", "number"),
+    "AcquireQueue": ("of", "route", "view", "number", "by_orderly"),
     "PullMessages": ("of", "topic"),
     "ConsumeStart": ("of", "topic", "by_orderly"),
     "ConsumeFinish": ("of", "topic"),
-    "TrustExpire": ("by_orderly",),
-    "CommitOffset": ("by_clients",),
+    "TrustExpire": ("by_orderly", "of"),
+    "CommitOffset": ("by_clients", "of"),
     "Leave": ("by_client",),
     "RestartBroker": ("by_power",),
 }
@@ -125,6 +131,16 @@ class _Hinter:
     """(place, offset) -> the row that committed it last."""
     routes: dict[tuple[int, str], int] = field(default_factory=dict)
     """(member, topic) -> its last RouteRefresh."""
+    views: dict[tuple[int, str], int] = field(default_factory=dict)
+    """(member, topic) -> its last ViewRefresh."""
+    acquired: dict[int, int] = field(default_factory=dict)
+    """Holding -> the row by which the member has it."""
+    locked: dict[int, int] = field(default_factory=dict)
+    """Holding -> the row by which it was lent to the member last."""
+    sent: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(place, offset) -> the row by which a member spoke of it last."""
+    left: dict[int, int] = field(default_factory=dict)
+    """Place -> the row by which a member left it last."""
     owned: dict[int, list[int]] = field(default_factory=dict)
     """Member -> the holdings that it has."""
     started: bool = False
@@ -198,17 +214,22 @@ class _Hinter:
             case "ViewRefresh":
                 return self.routes.get((member, topic), 0), int(self.by_one)
             case "AcquireQueue":
-                return self.commits.get((place, event.a), 0), self.routes.get((member, topic), 0), event.queue_id
+                known = self.routes.get((member, topic), 0), self.views.get((member, topic), 0)
+                return self.commits.get((place, event.a), 0), *known, event.queue_id, int(group in self.locking)
             case "PullMessages":
                 return self.stored.get((number, event.b - 1), 0), number
             case "ConsumeStart":
                 return self.stored.get((number, event.a), 0), number, int(group in self.locking)
             case "ConsumeFinish":
                 return self.stored.get((number, event.a), 0), number
-            case "TrustExpire" | "ReleaseQueue":
-                return (int(group in self.locking),)
+            case "TrustExpire":
+                return int(group in self.locking), self.locked.get(self.holdings[member, place], 0)
+            case "ReleaseQueue":
+                acquired = self.acquired.get(self.holdings[member, place], 0)
+                read = self.routes.get((member, topic), 0), self.views.get((member, topic), 0)
+                return int(group in self.locking), acquired, *read
             case "CommitOffset":
-                return (int(group not in self.incomplete),)
+                return int(group not in self.incomplete), self.sent.get((place, event.b), self.left.get(place, 0))
             case "Leave":
                 return (int(told.node != self.broker),)
         return ()
@@ -220,17 +241,26 @@ class _Hinter:
                 self.commits[place, event.b] = row
             case "RouteRefresh":
                 self.routes[member, topic] = row
+            case "ViewRefresh":
+                self.views[member, topic] = row
+            case "LockQueue":
+                self.locked[holding] = row
+            case "CommitSend":
+                self.sent[place, event.a] = row
             case "PullMessages":
                 self.skip(told, topic, member, place, holding, source)
             case "AcquireQueue":
                 self.owned.setdefault(member, []).append(holding)
+                self.acquired[holding] = row
+                self.sent[place, event.a] = row
             case "ReleaseQueue":
+                self.sent[place, event.a] = row
                 if holding in self.owned.get(member, ()):
                     self.owned[member].remove(holding)
             case "Leave" if told.node != self.broker:
                 for left in self.owned.pop(member, []):
                     of_place = next(place for (who, place), number in self.holdings.items() if number == left)
-                    self.add("Left", of_place, (), (-1, member, left), source)
+                    self.left[of_place] = self.add("Left", of_place, (), (-1, member, left), source)
 
     def skip(self, told: Told, topic: str, member: int, place: int, holding: int, source: int) -> None:
         event = told.event

@@ -87,7 +87,7 @@ def judge_transactions(
     check_max: int = CHECK_MAX,
 ) -> LongAnswer:
     """Whether the transactions of one broker are a behaviour of TransactionCheckBack."""
-    trace = [event for event in events if event.action in transaction_hints.FIELDS]
+    trace = transaction_hints.of_transactions(events)
     if not trace:
         raise UsageError("the trace has no transactions")
     made = hinted_transactions(trace)
@@ -179,7 +179,7 @@ EventAt(n) == n
 
 def shown(event: Event) -> str:
     place = f" {event.subject}/{event.queue_id}" if event.queue_id >= 0 else ""
-    names = vocabulary.FIELDS[event.action]
+    names = [name for name in vocabulary.FIELDS[event.action] if name]
     values = ", ".join(f"{name}={value}" for name, value in zip(names, numbers_of(event), strict=False))
     return f"{event.action}{place} ({values})"
 

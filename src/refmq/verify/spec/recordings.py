@@ -1,14 +1,15 @@
 """Judging recordings: everything that the nodes of a place recorded, by every protocol that it concerns.
 
 Each broker's store is judged by StoreRecovery, its transactions by TransactionCheckBack, and its consumers, together
-with what clients recorded, by Rebalance. TLC needs every event: a recording with dropped events or damage in the middle
-is refused. What a killed process did not write to its file any more is put back as far as it shows (`unrecorded`).
+with what clients recorded, by Rebalance. TLC needs every event: a recording with dropped events, damage in the
+middle or a number that is missing is refused. What a killed process did not write to its file any more is put back as
+far as it shows (`unrecorded`).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,8 @@ STORE: Final = "StoreRecovery"
 TRANSACTIONS: Final = "TransactionCheckBack"
 GROUPS: Final = "Rebalance"
 PROTOCOLS: Final = (STORE, TRANSACTIONS, GROUPS)
+NUMBERS: Final = 1 << 32
+"""The events of a life are counted modulo this."""
 OWN_TRANSACTIONS: Final = frozenset(transaction_hints.FIELDS) - {
     *transaction_hints.OF_THE_STORE,
     *("ProcessCrash", "PowerLoss"),
@@ -66,12 +69,27 @@ def read_recording(place: Path) -> list[Told]:
 
 def _steps_of(node: str, files: Sequence[TraceFile]) -> Iterator[tuple[int, Told]]:
     """The steps of one node in their order, each with a time that never goes back."""
-    latest_ns = 0
+    latest_ns, life_ns, expected = 0, -1, 0
     for file in sorted(files, key=lambda file: (file.head.life_ns, file.head.file_number)):
+        if file.head.life_ns != life_ns:
+            life_ns, expected = file.head.life_ns, 0
+        wrong = out_of_order((recorded.sequence for recorded in file.events), expected)
+        if wrong is not None:
+            raise UsageError(f"the trace of {node} is not complete: event {wrong[0]} follows {wrong[1] - 1}")
+        expected += len(file.events)
         for recorded in file.events:
             if recorded.outcome is Outcome.STEP:
                 latest_ns = max(latest_ns, recorded.at_ns)
                 yield latest_ns, Told(node, recorded.event)
+
+
+def out_of_order(numbers: Iterable[int], expected: int = 0) -> tuple[int, int] | None:
+    """The first event of a life that does not have the number that is its turn, and that number; None if all have."""
+    for number in numbers:
+        if number != expected % NUMBERS:
+            return number, expected
+        expected += 1
+    return None
 
 
 def brokers_of(recording: Sequence[Told]) -> list[str]:

@@ -11,6 +11,7 @@ hint that is wrong can only refuse a trace.
 | AppendMessage                      | `ack`             | the AckPut of the record: there is one at most           |
 | DispatchMessage                    | `again`           | an earlier DispatchMessage of the same record            |
 | FlushLog, ScanLog                  | `of`              | what wrote the last bytes before the position            |
+| ScanLog                            | `next`            | the AppendMessage of the record that begins there        |
 | FlushQueue                         | `of`              | the AppendMessage of the first unit that is not durable  |
 | FlushIndex                         | `of`              | the AppendMessage of the last record with an entry       |
 | WriteCheckpoint                    | `of`              | the FlushLog or TruncateLog that told the same time      |
@@ -45,12 +46,13 @@ HINTS: Final[dict[str, tuple[str, ...]]] = {
     "FlushQueue": ("of",),
     "FlushIndex": ("of",),
     "WriteCheckpoint": ("of",),
-    "ScanLog": ("of", "by_checkpoint"),
+    "ScanLog": ("of", "next", "by_checkpoint"),
     "TruncateQueue": ("of", "again"),
     "Lost": ("of", "again"),
 }
 FIELDS: Final = {action.name: action.fields for action in vocabulary.STORE_RECOVERY.actions} | {
-    "Lost": ("queue_offset",)
+    "Lost": ("queue_offset",),
+    "FlipBit": ("message",),
 }
 NAMES: Final = {action: ("queue", *FIELDS[action], *HINTS.get(action, ())) for action in FIELDS}
 ENDINGS: Final = frozenset({"StopStore", "ProcessCrash", "PowerLoss"})
@@ -115,7 +117,8 @@ class Hinted:
 
 
 def numbers_of(event: Event) -> tuple[int, int, int, int]:
-    return event.a, event.b, event.c, event.d
+    """What the fields of an event hold. The world names a message where the messages of other events are."""
+    return (event.c, 0, 0, 0) if event.action == "FlipBit" else (event.a, event.b, event.c, event.d)
 
 
 def checked_number(name: str, value: int) -> int:
@@ -198,7 +201,8 @@ class _Hinter:
             case "WriteCheckpoint":
                 return (self.told.get(event.a, 0),)
             case "ScanLog":
-                return self.ending.get(event.b, 0), int(self.went_by_checkpoint(event, number, events))
+                trusted = int(self.went_by_checkpoint(event, number, events))
+                return self.ending.get(event.b, 0), self.written.get(event.b, 0), trusted
             case "TruncateQueue":
                 return self.unit(queue, event.a), self.unit(queue, event.a - 1)
         return ()

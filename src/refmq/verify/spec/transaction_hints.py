@@ -8,16 +8,19 @@
 | EndTransaction                       | `sent`, `final`,   | the SendHalf, the AppendMessage of the final message,  |
 |                                      | `prior`            | an earlier decision about the same message             |
 | WriteOp                              | `of`               | the AppendMessage of the op message                    |
+| PullOps                              | `of`               | the AppendMessage of the half message that it has come |
+|                                      |                    | to                                                     |
 | HalfImmune, HalfRenewAndCheck,       | `new`              | the AppendMessage of the copy                          |
 | HalfDiscard                          |                    |                                                        |
 |                                      | `made`             | the event that made the half message, if it is a copy  |
 |                                      | `prior`            | the last decision about the message                    |
 | HalfImmune, HalfRenewAndCheck        | `checks`           | how many checks the copy carries                       |
 
-Of the store the appends and the ends of files are part of such a trace, the flushes and what a start says of the log.
+Of the store the appends and the ends of files are part of such a trace, the dispatch of half messages (`of`: the
+append), the flushes and what a start says of the log.
 `ReadOp` is added after each PullOps, once for each op message: which half message it names (`of`: its WriteOp,
-`again`: its AppendMessage). After a cut of the log `Lost` says which half or op message was the first to go, and
-`Reopened` which messages are undecided again.
+`again`: its AppendMessage). `Hole` is added where a round passes a half message that is damaged. After a cut of the
+log `Lost` says which half or op message was the first to go, and `Reopened` which messages are undecided again.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ from refmq.verify.spec.store_hints import ENDINGS, Hinted, Row, checked_number, 
 
 HALF, OP, ASIDE = 0, 1, 2
 COMMIT: Final = 8
-OF_THE_STORE: Final = ("AppendMessage", "RollFile", "FlushLog", "TruncateLog", "StopStore", "StartStore")
+OF_THE_STORE: Final = (
+    *("AppendMessage", "DispatchMessage", "RollFile", "FlushLog", "TruncateLog", "StopStore", "StartStore"),
+)
 FIELDS: Final = (
     {action.name: action.fields for action in vocabulary.STORE_RECOVERY.actions if action.name in OF_THE_STORE}
     | {action.name: action.fields for action in vocabulary.TRANSACTION_CHECK_BACK.actions}
@@ -42,13 +47,17 @@ FIELDS: Final = (
         "Lost": ("queue_offset",),
         "Reopened": ("message",),
         "PowerLoss": (),
+        "FlipBit": ("message",),
+        "Hole": ("half_offset",),
     }
 )
 COPY_HINTS: Final = ("of", "made", "new", "prior", "checks")
 HINTS: Final[dict[str, tuple[str, ...]]] = {
+    "DispatchMessage": ("of",),
     "SendHalf": ("actor", "of"),
     "EndTransaction": ("actor", "of", "sent", "final", "prior"),
     "WriteOp": ("of",),
+    "PullOps": ("of",),
     "ReadOp": ("of", "again"),
     "HalfRemoved": ("of",),
     "HalfDiscard": COPY_HINTS,
@@ -56,9 +65,12 @@ HINTS: Final[dict[str, tuple[str, ...]]] = {
     "HalfRenewAndCheck": COPY_HINTS,
     "RoundFinish": ("of",),
     "ImmunityOver": ("of",),
+    "Hole": ("of",),
     "Lost": ("of",),
     "Reopened": ("of", "again"),
 }
+PASSES: Final = frozenset({"HalfRemoved", "HalfDiscard", "HalfImmune", "HalfRenewAndCheck"})
+"""Steps by which a round passes a half message."""
 NAMES: Final = {action: ("queue", *FIELDS[action], *HINTS.get(action, ())) for action in FIELDS}
 
 
@@ -99,6 +111,12 @@ class _Hinter:
     """Half offset of a copy -> the row of the event that made it."""
     checks: dict[int, int] = field(default_factory=dict)
     """Row of such an event -> how many checks the copy carries."""
+    come_to: int = 0
+    """The half offset that the round has come to."""
+    pulled: bool = False
+    """It has read op messages, so it has begun to look at half messages."""
+    flipped: set[int] = field(default_factory=set)
+    """Messages of which a bit has flipped."""
     wrote: int = 0
     alive: bool = False
 
@@ -116,7 +134,8 @@ class _Hinter:
     def message(self, fingerprint: int) -> int:
         return self.messages.setdefault(fingerprint, len(self.messages) + 1)
 
-    def take(self, event: Event, source: int) -> None:
+    def take(self, event: Event, source: int, comes_to: int) -> None:
+        """An event. `comes_to`: the half message that its round looks at with it, or next; -1 without one."""
         if event.action == "StartStore":
             if self.alive:
                 self.add("ProcessCrash", -1, (), (), source)
@@ -124,14 +143,25 @@ class _Hinter:
             return
         self.alive = event.action not in ENDINGS
         values = [
-            self.message(value) if name == "message" else 0 if name.endswith("_ms") else checked_number(name, value)
+            self.message(value)
+            if name == "message"
+            else 0
+            if name.endswith("_ms") or name == "tags_code"
+            else checked_number(name, value)
             for name, value in zip(FIELDS[event.action], numbers_of(event), strict=False)
         ]
         queue = self.queue(event)
+        while self.pulled and self.come_to < comes_to and self.is_damaged(self.come_to):
+            self.add("Hole", HALF, (self.come_to,), (self.half_row(self.come_to),), source)
+            self.come_to += 1
         told = dict(zip(FIELDS[event.action], values, strict=True))
         hints = self.hints(event, queue, told)
         row = self.add(event.action, queue, values, hints, source)
         self.learn(event, queue, told, row, source)
+
+    def is_damaged(self, offset: int) -> bool:
+        half = self.halves.get(offset)
+        return half is not None and half.message in self.flipped
 
     def half_row(self, offset: int) -> int:
         half = self.halves.get(offset)
@@ -140,6 +170,8 @@ class _Hinter:
     def hints(self, event: Event, queue: int, told: dict[str, int]) -> tuple[int, ...]:
         message, half = told.get("message", 0), told.get("half_offset", 0)
         match event.action:
+            case "DispatchMessage":
+                return (self.half_row(event.b),)
             case "SendHalf":
                 return self.actor(event), self.half_row(half)
             case "EndTransaction":
@@ -150,6 +182,8 @@ class _Hinter:
                 return (self.op_appends.get(told["op_offset"], 0),)
             case "HalfRemoved" | "RoundFinish":
                 return (self.half_row(half),)
+            case "PullOps":
+                return (self.half_row(self.come_to),)
             case "HalfDiscard" | "HalfImmune" | "HalfRenewAndCheck":
                 made, prior = self.made.get(half, 0), self.decided.get(message, 0)
                 discards = event.action == "HalfDiscard"
@@ -164,7 +198,15 @@ class _Hinter:
         return self.actors.setdefault(event.actor, len(self.actors))
 
     def learn(self, event: Event, queue: int, told: dict[str, int], row: int, source: int) -> None:
+        if event.action == "RoundStart":
+            self.come_to, self.pulled = told["half_offset"], False
+        elif event.action == "PullOps":
+            self.pulled = True
+        elif event.action in PASSES:
+            self.come_to = told["half_offset"] + 1
         match event.action:
+            case "FlipBit":
+                self.flipped.add(told["message"])
             case "AppendMessage":
                 self.appended(_Append(row, queue, event.b, told["message"], event.a))
                 self.wrote = event.a + event.d
@@ -235,11 +277,32 @@ class _Hinter:
         self.finals = {key: row for key, row in self.finals.items() if not is_gone(row)}
 
 
+def of_transactions(events: Iterable[Event]) -> list[Event]:
+    """What concerns the transactions of a broker. Of dispatch that is the half queue."""
+    return [
+        event
+        for event in events
+        if event.action in FIELDS and (event.action != "DispatchMessage" or event.subject == TRANS_HALF_TOPIC)
+    ]
+
+
+def coming(trace: Sequence[Event]) -> list[int]:
+    """For each event the half message that a running round looks at with it, or next; -1 where none is told."""
+    found, half = [], -1
+    for event in reversed(trace):
+        if event.action in PASSES or event.action == "RoundFinish":
+            half = event.a
+        elif event.action in ENDINGS or event.action in ("RoundStart", "RoundAbort", "StartStore"):
+            half = -1
+        found.append(half)
+    return found[::-1]
+
+
 def hinted_transactions(events: Iterable[Event]) -> Hinted:
     """The transactions of one broker, from its first event on."""
     trace = list(events)
     base = next((event.a for event in trace if event.action == "TruncateLog"), 0)
     hinter = _Hinter(wrote=base)
-    for number, event in enumerate(trace, start=1):
-        hinter.take(event, number)
+    for number, (event, comes_to) in enumerate(zip(trace, coming(trace), strict=True), start=1):
+        hinter.take(event, number, comes_to)
     return Hinted(hinter.rows, len(hinter.queues) + 1, base, NAMES)

@@ -31,6 +31,8 @@ class _Life:
     wrote: int = 0
     alive: bool = False
     """It was not stopped in good order."""
+    crashed: bool = False
+    """Until the next start; what the world says of its node in between is no step of it."""
     last: int = -1
     """Where the last event of this broker is in the recording."""
     records: list[Event] = field(default_factory=list)
@@ -39,6 +41,8 @@ class _Life:
     flushed: int = 0
     log_ms: int = 0
     """Up to which time the log is durable."""
+    stamps: tuple[int, int] = (0, 0)
+    """What the last checkpoint said of queues and index."""
     ends: dict[Queue, int] = field(default_factory=dict)
     kept: dict[Queue, int] = field(default_factory=dict)
     """How many units of a queue there are, and how many are durable."""
@@ -68,6 +72,7 @@ class _Life:
             case "WriteCheckpoint":  # its last field is modulo 2^32
                 covered = self.wrote - (self.wrote - event.d) % U32
                 self.records = [record for record in self.records if _end(record) > covered]
+                self.stamps = event.b, event.c
 
 
 def _messages(recording: Sequence[Told]) -> dict[tuple[str, int, int], int]:
@@ -96,9 +101,11 @@ def with_unrecorded(recording: Sequence[Told]) -> list[Told]:
                 found += _unrecorded_checkpoint(recording, node, at, life)
                 if found:
                     added.setdefault(life.last, []).extend(found)
+            life.crashed = False
         if life is None:
             continue
-        if event.action in CRASHES:
+        if event.action in CRASHES or life.crashed:
+            life.crashed = True
             continue  # what the process did not record came before
         life.alive = event.action != "StopStore"
         life.last = at
@@ -166,7 +173,8 @@ def _unrecorded_checkpoint(recording: Sequence[Told], node: str, start: int, lif
         if life.kept.get((topic, queue_id), 0) < count:
             steps.append(Event("FlushQueue", "", topic, queue_id, a=count))
     steps.append(Event("FlushIndex", a=covered[-1].a, b=end))
-    steps.append(Event("WriteCheckpoint", a=life.log_ms, b=life.log_ms, c=life.log_ms, d=end % U32))
+    # Of queues and index it says at least what the one before said; how much more, nobody knows.
+    steps.append(Event("WriteCheckpoint", "", "", -1, life.log_ms, *life.stamps, end % U32))
     for step in steps:
         life.feed(step)
     return [Told(node, step) for step in steps]
