@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from hypothesis import strategies as st
 
 from conformance.cluster import history as h
+from conformance.cluster.administration import REQUESTS
 from conformance.cluster.profiles import Profile, profile_of
 from conformance.cluster.scenes import EFFECTS_MAX, Pick
 from conformance.coverage import NODE_STEPS
@@ -111,7 +112,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "LockQueue" | "UnlockQueue":
             choice = kind(client, broker, queue, pick(0, 2) == 2)  # type: ignore[call-arg,arg-type]  # as above
         case "Ask":
-            choice = h.Ask(client, broker, pick(0, 99), pick(0, 5))
+            choice = h.Ask(client, broker, pick(0, len(REQUESTS) - 1), (0, 0, 0, 1, 2, 3, 4, 5)[pick(0, 7)])
         case "Configure":
             choice = h.Configure(client, broker, (33, 40, 77, -1)[pick(0, 3)])
         case "SlowDisk":

@@ -15,6 +15,7 @@ from conformance.cluster.client import DELAYS_S, ScriptedClient
 from conformance.cluster.faults import damage_newest, disturb, strike
 from conformance.cluster.known import TOPIC, BrokerAddress, Common
 from conformance.cluster.tables import seen_tables
+from conformance.cluster.ways import forms_of
 from conformance.cluster.wire import Wire
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
@@ -67,6 +68,8 @@ class Run:
     world: World
     requests: Counter[int]
     """What clients asked, by code."""
+    flipped: Counter[h.Stored]
+    """The bits that were flipped, by the kind of message."""
 
     @property
     def events(self) -> int:
@@ -75,7 +78,8 @@ class Run:
     def cells(self) -> Cells:
         """What happened, for the coverage."""
         taken = Counter(f"take {type(step).__name__}" for step in self.history.steps)
-        return cells_of(self.lines, self.requests) + taken
+        forms = Counter({f"form {form}": n for form, n in forms_of(self.history, self.lines, self.flipped).items()})
+        return cells_of(self.lines, self.requests) + taken + forms
 
 
 @dataclass
@@ -91,6 +95,7 @@ class Story:
     common: Common = field(default_factory=Common)
     operations: list[asyncio.Task[None]] = field(default_factory=list)
     wire: Wire = field(default_factory=Wire)
+    flipped: Counter[h.Stored] = field(default_factory=Counter)
     unsaved: list[Finding] = field(default_factory=list)
     """Tables that were not in their files."""
 
@@ -299,6 +304,7 @@ class Story:
         if damaged is not None:
             key, body = damaged
             self.common.whole_bodies[key] = body
+            self.flipped[step.what] += 1
             self.world.record_fault(broker.name, "FlipBit", message_fingerprint(key.encode(), body))
 
     async def _question(
@@ -466,4 +472,4 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     others = [*one_answer_per_request(story.wire.frames), *story.wire.faults, *story.unsaved]
     found = [*judge(lines, promises), *others]
-    return Run(violations + found, history, lines, world, story.common.requests)
+    return Run(violations + found, history, lines, world, story.common.requests, story.flipped)
