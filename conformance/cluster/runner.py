@@ -9,9 +9,10 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.cluster import administration, questions, stranger
+from conformance.cluster import administration, consuming, deciding, questions, sending, stranger
 from conformance.cluster import history as h
-from conformance.cluster.client import DELAYS_S, ScriptedClient
+from conformance.cluster.client import ScriptedClient
+from conformance.cluster.consuming import DELAYS_S
 from conformance.cluster.faults import damage_newest, disturb, strike
 from conformance.cluster.known import TOPIC, BrokerAddress, Common
 from conformance.cluster.tables import seen_tables
@@ -119,7 +120,7 @@ class Story:
     async def _run_client(self, node: Node) -> None:
         """A client's process: it waits for its script."""
         group = "audit" if node is self.auditor else GROUPS[self.clients.index(node) % self.history.setting.groups]
-        self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.common)
+        self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.common, deciding.heard)
         await asyncio.Event().wait()
 
     async def _wait(self, node: Node) -> None:
@@ -258,7 +259,7 @@ class Story:
             queue = MessageQueue(f"%RETRY%{client.group}", broker.name, 0)
         match step:
             case h.Send(delay_level=0):
-                sends = [client.send(address, queue, step.body_bytes) for _ in range(step.count)]
+                sends = [sending.send(client, address, queue, step.body_bytes) for _ in range(step.count)]
                 if step.at_once:
                     await asyncio.gather(*sends)
                 else:
@@ -267,27 +268,27 @@ class Story:
             case h.Send():
                 delay_ms = DELAYS_S[step.delay_level - 1] * 1000
                 for _ in range(step.count):
-                    await client.send_delayed(address, queue, step.body_bytes, step.delay_level, delay_ms)
+                    await sending.send_delayed(client, address, queue, step.body_bytes, step.delay_level, delay_ms)
             case h.SendBatch():
-                await client.send_batch(address, queue, step.count)
+                await sending.send_batch(client, address, queue, step.count)
             case h.SendBack():
-                await client.send_back(address, queue, step.delay_level)
+                await consuming.send_back(client, address, queue, step.delay_level)
             case h.Pull() if step.wanted != "all":
-                await client.pull_filtered(address, queue, step.count, step.suspend_ms, step.wanted)
+                await consuming.pull_filtered(client, address, queue, step.count, step.suspend_ms, step.wanted)
             case h.SendHalf():
                 after_s = step.after_ms / 1000
                 kinds = (step.decision, step.reply, step.ends)
-                await client.send_half(address, queue, *kinds, after_s=after_s, immunity_s=step.immunity_s)
+                await deciding.send_half(client, address, queue, *kinds, after_s=after_s, immunity_s=step.immunity_s)
             case h.Pull():
-                await client.pull(address, queue, step.count, step.suspend_ms, commit=step.commit)
+                await consuming.pull(client, address, queue, step.count, step.suspend_ms, commit=step.commit)
             case h.CommitOffset():
-                await client.commit_offset(address, queue, step.back)
+                await consuming.commit_offset(client, address, queue, step.back)
             case h.QueryOffset():
-                await client.query_offset(address, queue)
+                await consuming.query_offset(client, address, queue)
             case h.LockQueue() | h.UnlockQueue():
                 numbers = range(self.history.setting.queues) if step.every else (step.queue,)
                 queues = tuple(self._queue(broker, number) for number in numbers)
-                await client.lock_queues(address, queues, unlock=isinstance(step, h.UnlockQueue))
+                await consuming.lock_queues(client, address, queues, unlock=isinstance(step, h.UnlockQueue))
 
     async def _administer(self, step: h.Ask | h.Configure, client: ScriptedClient, broker: BrokerAddress) -> None:
         if isinstance(step, h.Ask):
@@ -421,11 +422,11 @@ class Story:
         for broker in self.cluster.brokers:
             for number in range(self.history.setting.queues):
                 queue, address = self._queue(broker, number), self._address(broker)
-                await node.call(lambda q=queue, a=address: member.query_offset(a, q))  # type: ignore[misc]  # defaults
+                await node.call(lambda q=queue, a=address: consuming.query_offset(member, a, q))  # type: ignore[misc]  # defaults
 
     async def _read(self, client: ScriptedClient, broker: Node, queue: MessageQueue) -> None:
         address = self._address(broker)
-        await self.auditor.call(lambda: client.read_to_end(address, queue))
+        await self.auditor.call(lambda: consuming.read_to_end(client, address, queue))
 
 
 def broker_config(history: h.History) -> BrokerConfig:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.cluster.client import DELAYS_S
+from conformance.cluster.consuming import DELAYS_S
 from conformance.cluster.faults import disturb, strike
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
