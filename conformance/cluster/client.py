@@ -8,7 +8,7 @@ which one cannot tell when it struck.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from conformance.cluster.history import Decision, Wanted
@@ -21,7 +21,7 @@ from refmq.net.address import parse_address
 from refmq.net.client import Client
 from refmq.net.connection import Connection
 from refmq.protocol.codes import ResponseCode
-from refmq.protocol.command import RemotingCommand
+from refmq.protocol.command import RemotingCommand, SerializeType
 from refmq.protocol.record import (
     Record,
     decode_properties,
@@ -32,6 +32,7 @@ from refmq.trace.record import Outcome
 
 PRODUCER_GROUP: Final = "p"
 
+BINARY_ONE_IN: Final = 4
 TIMEOUT_S: Final = 3.0
 """Java's send and offset timeouts are of this order."""
 
@@ -99,8 +100,10 @@ class ScriptedClient:
         self.node.recorder.record(Event(action, self.member, subject, queue.queue_id, a, b, c, d), outcome, operation)
 
     async def ask(self, broker: BrokerAddress, command: RemotingCommand, timeout_s: float) -> RemotingCommand | Outcome:
-        """The answer, or how it ended without one."""
+        """The answer, or how it ended without one. One request in four has a binary header."""
         self.common.requests[command.code] += 1
+        if self.common.operations % BINARY_ONE_IN == 0:
+            command = replace(command, serialize_type=SerializeType.ROCKETMQ)
         try:
             return await self.client.invoke(broker.address, command, timeout_s)
         except ConnectFailed:

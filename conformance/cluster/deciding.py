@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable
+from dataclasses import replace
 from typing import Final
 
 from conformance.cluster.client import (
@@ -11,8 +13,8 @@ from conformance.cluster.client import (
     TIMEOUT_S,
     ScriptedClient,
 )
-from conformance.cluster.history import Decision
-from conformance.cluster.known import BrokerAddress
+from conformance.cluster.history import Decision, Forged
+from conformance.cluster.known import BrokerAddress, SentHalf
 from conformance.cluster.sending import message_of, send_command, sent
 from refmq.errors import NetworkError
 from refmq.model.ids import MessageQueue
@@ -45,9 +47,11 @@ async def send_half(
     *,
     after_s: float = 0.0,
     immunity_s: int = 0,
+    delay_level: int = 0,
 ) -> None:
     body, properties, message = message_of(client, 20, TRAN_MSG="true", PGROUP=PRODUCER_GROUP)
     properties |= {"CHECK_IMMUNITY_TIME_IN_SECONDS": str(immunity_s)} if immunity_s else {}
+    properties |= {"DELAY": str(delay_level)} if delay_level else {}
     immune_until_ms = client.node.world.loop.wall_ms() + immunity_s * 1000 if immunity_s else -1
     transaction = properties["UNIQ_KEY"]
     client.decisions[transaction] = (reply, message)
@@ -55,14 +59,18 @@ async def send_half(
     client.record(operation, Outcome.INVOKE, "SendHalf", queue, immune_until_ms, -1, message, int(properties["n"]))
     answer = await client.ask(broker, send_command(client, queue, body, properties, 4), TIMEOUT_S)
     header = sent(client, operation, "SendHalf", queue, message, answer)
-    if header is None or decision == "none":
+    if header is None:
         return
     assert header.queue_offset is not None and header.msg_id is not None
     _, physical_offset = parse_message_id(header.msg_id)
+    client.common.halves.append(SentHalf(queue.broker, transaction, physical_offset, header.queue_offset))
+    if decision == "none":
+        return
     said: Decision = decision if decision == "unknown" else reply
     if after_s:
         await asyncio.sleep(after_s)
     client.record(operation, Outcome.INVOKE, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message)
+    client.common.sent[transaction].ends_at.add(physical_offset)
     end = EndTransactionRequest(
         producer_group=PRODUCER_GROUP,
         tran_state_table_offset=header.queue_offset,
@@ -80,6 +88,29 @@ async def send_half(
         client.record(
             operation, Outcome.UNKNOWN, "EndTransaction", queue, DECISIONS[said], header.queue_offset, message
         )
+
+
+async def forge(client: ScriptedClient, broker: BrokerAddress, wrong: Forged) -> None:
+    """Commits the newest half message of a broker in a way that the broker must not take: nothing is recorded, so
+    whatever comes of it nobody has asked for."""
+    halves = [half for half in client.common.halves if half.broker == broker.name]
+    if not halves:
+        return
+    half, other = halves[-1], halves[0]
+    end = EndTransactionRequest(
+        producer_group="others" if wrong == "group" else PRODUCER_GROUP,
+        tran_state_table_offset=half.queue_offset + (1 if wrong == "offset" else 0),
+        commit_log_offset=half.physical_offset + (1 if wrong == "place" and half == other else 0),
+        commit_or_rollback=DECISIONS["commit"],
+        msg_id=f"{half.transaction}-" if wrong == "id" else half.transaction,
+        transaction_id=f"{half.transaction}-" if wrong == "id" else half.transaction,
+    )
+    if wrong == "place" and half != other:
+        end = replace(end, commit_log_offset=other.physical_offset)
+    command = oneway(RequestCode.END_TRANSACTION, encode_header(end))
+    client.common.requests[command.code] += 1
+    with contextlib.suppress(NetworkError):
+        await client.client.oneway(broker.address, command, TIMEOUT_S)
 
 
 def heard(
@@ -113,6 +144,7 @@ def check_reply(client: ScriptedClient, connection: Connection, command: Remotin
     client.record(
         client.begin(), Outcome.INVOKE, "CheckReply", real, DECISIONS[reply], header.tran_state_table_offset, message
     )
+    client.common.sent[transaction].ends_at.add(header.commit_log_offset)
     end = EndTransactionRequest(
         producer_group=PRODUCER_GROUP,
         tran_state_table_offset=header.tran_state_table_offset,

@@ -9,21 +9,20 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.cluster import administration, consuming, deciding, questions, sending, stranger
+from conformance.cluster import administration, arranging, consuming, deciding, questions, sending, stranger
 from conformance.cluster import history as h
 from conformance.cluster.client import ScriptedClient
 from conformance.cluster.consuming import DELAYS_S
 from conformance.cluster.faults import damage_newest, disturb, strike
 from conformance.cluster.known import TOPIC, BrokerAddress, Common
+from conformance.cluster.nodes import broker_config, limits, store_config
 from conformance.cluster.tables import seen_tables
 from conformance.cluster.ways import forms_of
 from conformance.cluster.wire import Wire
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
-from refmq.model.broker_config import BrokerConfig
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
-from refmq.net.limits import Limits
 from refmq.protocol.host_address import host_of
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from refmq.sim.cluster import Cluster, OpenEngine
@@ -31,8 +30,8 @@ from refmq.sim.loop import Stuck
 from refmq.sim.network import HICCUP_FACTOR
 from refmq.sim.transport import SimulatedTransport
 from refmq.sim.world import Node, NodeDown, RunFailed, World
-from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge, line_of
+from refmq.verify.oracles.arranged import arranged_is_so
 from refmq.verify.oracles.base import Finding
 from refmq.verify.oracles.tables import SeenTable, tables_saved
 from refmq.verify.oracles.wire import one_answer_per_request
@@ -41,15 +40,8 @@ STEP_S: Final = 0.001
 """What passes between two steps anyway."""
 SETTLE_S: Final = 12.0
 """The quiet time at the end: longer than every timeout of a client and every lag of a queue."""
-CHECK_INTERVAL_MS: Final = 1_000
-CHECK_IMMUNITY_MS: Final = 500
-CHECKS_MAX: Final = 5
 SAVED_S: Final = 1.0
 """What a broker may take to save a table that has changed."""
-REGISTER_TIMEOUT_MS: Final = 2_000
-"""So long a broker waits for a nameserver that is silent: who changes a topic waits with it, less than a timeout."""
-FLUSH_TIMEOUT_MS: Final = 1_000
-"""Less than what clients wait for an answer."""
 READS_LOG: Final = (h.ProcessCrash, h.PowerLoss, h.FailFlush, h.FullDisk, h.RestartBroker, h.StopBroker)
 """Steps after which a broker reads its log again, and finds damage."""
 KEPT_IN: Final[dict[h.Stored, str]] = {"delayed": SCHEDULE_TOPIC, "half": TRANS_HALF_TOPIC, "plain": TOPIC}
@@ -187,7 +179,12 @@ class Story:
             ):
                 node, broker = self._client(step.client), self._broker(step.broker)
                 self._begin(node, self._operation(step, node, broker))
-            case h.Ask() | h.Configure():
+            case h.AskNameserver():
+                node, first = self._client(step.client), self.cluster.nameservers[0]
+                asked = BrokerAddress(first.name, self.cluster.nameserver_addresses[0])
+                client = self.scripted[node.name]
+                self._begin(node, administration.ask_nameserver(client, asked, step.number, step.damage))
+            case h.Ask() | h.Configure() | h.Arrange() | h.Forge():
                 node, broker = self._client(step.client), self._broker(step.broker)
                 self._begin(node, self._administer(step, self.scripted[node.name], self._address(broker)))
             case h.SlowDisk():
@@ -222,6 +219,8 @@ class Story:
                 for nameserver in self.cluster.nameservers:
                     nameserver.crash()
                     nameserver.start()
+            case h.JumpClock() if step.by_ms < -SETTLE_S * 1000 and self._has_halves:
+                pass  # half messages from before would be too young for anybody to ask about, until the end and longer
             case _:
                 await strike(self.cluster, step, self._broker(step.broker))
 
@@ -232,6 +231,8 @@ class Story:
             case h.ProcessCrash() | h.PowerLoss():
                 if step.effects or step.at:  # when it happens the world says so
                     self.world.record_fault(self._broker(step.broker).name, "CrashPlanned")
+            case h.JumpClock() if step.by_ms < -SETTLE_S * 1000 and self._has_halves:
+                pass  # it is not done
             case h.JumpClock() | h.RestartBroker() | h.StopBroker() | h.FailFlush() | h.FullDisk() | h.SlowDisk():
                 self.world.record_fault(self._broker(step.broker).name, name)
             case h.ConsumerPause() | h.SlowReader():
@@ -278,7 +279,15 @@ class Story:
             case h.SendHalf():
                 after_s = step.after_ms / 1000
                 kinds = (step.decision, step.reply, step.ends)
-                await deciding.send_half(client, address, queue, *kinds, after_s=after_s, immunity_s=step.immunity_s)
+                await deciding.send_half(
+                    client,
+                    address,
+                    queue,
+                    *kinds,
+                    after_s=after_s,
+                    immunity_s=step.immunity_s,
+                    delay_level=step.delay_level,
+                )
             case h.Pull():
                 await consuming.pull(client, address, queue, step.count, step.suspend_ms, commit=step.commit)
             case h.CommitOffset():
@@ -290,11 +299,19 @@ class Story:
                 queues = tuple(self._queue(broker, number) for number in numbers)
                 await consuming.lock_queues(client, address, queues, unlock=isinstance(step, h.UnlockQueue))
 
-    async def _administer(self, step: h.Ask | h.Configure, client: ScriptedClient, broker: BrokerAddress) -> None:
-        if isinstance(step, h.Ask):
-            await administration.ask(client, broker, step.number, step.damage)
-        else:
-            await administration.configure(client, broker, step.value)
+    async def _administer(
+        self, step: h.Ask | h.Configure | h.Arrange | h.Forge, client: ScriptedClient, broker: BrokerAddress
+    ) -> None:
+        match step:
+            case h.Ask():
+                await administration.ask(client, broker, step.number, step.damage)
+            case h.Configure():
+                await administration.configure(client, broker, step.value)
+            case h.Arrange():
+                nameserver = self.cluster.nameserver_addresses[0]
+                await arranging.arrange(client, broker, nameserver, step.what, step.number)
+            case h.Forge():
+                await deciding.forge(client, broker, step.wrong)
 
     def _flip_bit(self, step: h.FlipBit) -> None:
         """Damages what a broker keeps for later, if nothing will ever make it read its log from there."""
@@ -353,7 +370,7 @@ class Story:
         await self._revive()
         self.world.record_fault("world", "Settled")
         await asyncio.gather(*self.operations)
-        if any(isinstance(step, h.SendHalf) for step in self.history.steps):
+        if self._has_halves:
             for round_ in range(6):
                 for node in self.clients:
                     for broker in self.cluster.brokers:
@@ -361,6 +378,10 @@ class Story:
                 await asyncio.sleep(TRANSACTIONS_SETTLE_S / 6)
                 assert round_ < 6
             await asyncio.gather(*self.operations)
+
+    @property
+    def _has_halves(self) -> bool:
+        return any(isinstance(step, h.SendHalf) for step in self.history.steps)
 
     def _still_under_way_s(self) -> float:
         """How long a piece may still be on a wire that was slow; what is sent behind it arrives behind it."""
@@ -429,37 +450,6 @@ class Story:
         await self.auditor.call(lambda: consuming.read_to_end(client, address, queue))
 
 
-def broker_config(history: h.History) -> BrokerConfig:
-    """Without transactions brokers look for them less often: that costs time and finds nothing."""
-    has_halves = any(isinstance(step, h.SendHalf) for step in history.steps)
-    return BrokerConfig(
-        force_register=history.setting.force_register,
-        transaction_check_interval=CHECK_INTERVAL_MS if has_halves else 60 * CHECK_INTERVAL_MS,
-        transaction_time_out=CHECK_IMMUNITY_MS,
-        transaction_check_max=CHECKS_MAX,
-        enable_property_filter=True,
-        sync_flush_timeout=FLUSH_TIMEOUT_MS,
-        register_broker_timeout_mills=REGISTER_TIMEOUT_MS,
-    )
-
-
-def limits(setting: h.Setting) -> Limits | None:
-    return Limits(write_buffer_high_bytes=setting.write_buffer_bytes) if setting.write_buffer_bytes else None
-
-
-def store_config(setting: h.Setting) -> StoreConfig:
-    return StoreConfig(
-        log_file_bytes=setting.log_file_bytes,
-        queue_file_bytes=20 * 64,
-        index_slots=16,
-        index_entries=64,
-        message_bytes_max=16 * 1024,
-        delay_levels=" ".join(f"{seconds}s" for seconds in DELAYS_S),
-        flush_mode=FlushMode.SYNC if setting.sync_flush else FlushMode.ASYNC,
-        maintain_period_ms=setting.maintain_ms,
-    )
-
-
 def run_history(history: h.History, engine: str = "reference", *, strict: bool = False) -> Run:
     """Runs a history and judges it. `strict` also looks for escapes behind every reference."""
     world = World(history.setting.seed, strict=strict, ipv6=history.setting.ipv6)
@@ -472,5 +462,6 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     others = [*one_answer_per_request(story.wire.frames), *story.wire.faults, *story.unsaved]
+    others += arranged_is_so(story.common.arranged, lines)
     found = [*judge(lines, promises), *others]
     return Run(violations + found, history, lines, world, story.common.requests, story.flipped)

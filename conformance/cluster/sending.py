@@ -13,7 +13,7 @@ from conformance.cluster.client import (
     TIMEOUT_S,
     ScriptedClient,
 )
-from conformance.cluster.known import BrokerAddress, Sent
+from conformance.cluster.known import PACKED, BrokerAddress, Sent
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -31,6 +31,7 @@ from refmq.trace.record import Outcome
 
 CLASSES: Final = 4
 """Messages are of four classes, told by their numbers; tag and property `n` follow from the class."""
+PACKED_ONE_IN: Final = 5
 FOREIGN: Final = ("", "\u00e9", "\u6d88\u606f", "\U0001f680")
 """What stands in the keys and properties of some messages: characters of one to four bytes."""
 STORED: Final = frozenset(
@@ -66,9 +67,9 @@ def message_of(
     kept = {"UNIQ_KEY": key, "KEYS": f"k{number}", "TAGS": "ab"[kind % 2], "n": str(kind)}
     if foreign:
         kept[f"x{foreign}"] = foreign
-    flag = 0 if batch else number % 3
+    flag, is_packed = 0 if batch else number % 3, not batch and number % PACKED_ONE_IN == 0
     born_ip, born_ms = ip_address(client.node.address).packed, client.node.world.loop.wall_ms()
-    client.common.sent[key] = Sent(kept, flag, born_ms, born_ip, client.common.stores)
+    client.common.sent[key] = Sent(kept, flag, born_ms, born_ip, client.common.stores, is_packed)
     return body, {**kept, "WAIT": "true", **properties}, message_fingerprint(key.encode(), body)
 
 
@@ -87,7 +88,7 @@ def send_command(
         default_topic="TBW102",
         default_topic_queue_nums=4,
         queue_id=queue.queue_id,
-        sys_flag=sys_flag,
+        sys_flag=sys_flag | (PACKED if not batch and client.common.sent[properties["UNIQ_KEY"]].is_packed else 0),
         born_timestamp=client.node.world.loop.wall_ms(),
         flag=0 if batch else client.common.sent[properties["UNIQ_KEY"]].flag,
         properties=join_properties(properties),

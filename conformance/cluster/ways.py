@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, get_args
 
 from conformance.cluster import history as h
-from conformance.cluster.administration import DAMAGES, REQUESTS
+from conformance.cluster.administration import DAMAGES, OF_NAMESERVERS, REQUESTS
 from conformance.cluster.stranger import WAYS
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import Line
@@ -19,6 +19,7 @@ from refmq.verify.oracles import Line
 SETTINGS: Final[dict[str, Callable[[h.Setting], bool]]] = {
     "addresses of 16 bytes": lambda s: s.ipv6,
     "two nameservers, one of them silent": lambda s: s.silent_nameserver,
+    "two requests in flight": lambda s: s.in_flight_max > 0,
     "tiny write buffers": lambda s: s.write_buffer_bytes > 0,
     "asynchronous flush": lambda s: not s.sync_flush,
     "brokers that ask before they register": lambda s: not s.force_register,
@@ -32,6 +33,8 @@ FORMS: Final[dict[str, Callable[[h.Step], bool]]] = {
     "all queues in one lock request": lambda s: isinstance(s, h.LockQueue) and s.every,
     "all queues in one unlock request": lambda s: isinstance(s, h.UnlockQueue) and s.every,
     "an immunity time": lambda s: isinstance(s, h.SendHalf) and s.immunity_s > 0,
+    "a delay of a half message": lambda s: isinstance(s, h.SendHalf) and s.delay_level > 0,
+    "a clock set back by minutes": lambda s: isinstance(s, h.JumpClock) and s.by_ms < -60_000,
     "a decision that comes twice": lambda s: isinstance(s, h.SendHalf) and s.ends > 1,
     "a commit of less": lambda s: isinstance(s, h.CommitOffset) and s.back > 0,
     "a flush slower than a producer waits": lambda s: isinstance(s, h.SlowDisk) and s.by_ms > 1_000,
@@ -52,6 +55,9 @@ def forms_wanted() -> Iterator[str]:
     yield from (f"a flipped bit of a {what} message" for what in get_args(h.Stored))
     yield from (f"a stranger's {way.__name__.strip('_')} at a {who}" for who in _AT for way in WAYS)
     yield from (f"the whole request {code.name}" for code in REQUESTS)
+    yield from (f"the whole request {code.name} to a nameserver" for code in OF_NAMESERVERS)
+    yield from (f"{what} arranged" for what in get_args(h.Arranged))
+    yield from (f"a decision with a wrong {wrong}" for wrong in get_args(h.Forged))
     yield from (f"a request with damage {number}" for number in range(1, len(DAMAGES)))
 
 
@@ -72,6 +78,14 @@ def forms_of(history: h.History, lines: Iterable[Line], flipped: Counter[h.Store
             case h.Ask():
                 code, damage = REQUESTS[step.number % len(REQUESTS)], step.damage % len(DAMAGES)
                 found[f"a request with damage {damage}" if damage else f"the whole request {code.name}"] += 1
+            case h.AskNameserver():
+                code, damage = OF_NAMESERVERS[step.number % len(OF_NAMESERVERS)], step.damage % len(DAMAGES)
+                whole = f"the whole request {code.name} to a nameserver"
+                found[f"a request with damage {damage}" if damage else whole] += 1
+            case h.Arrange():
+                found[f"{step.what} arranged"] += 1
+            case h.Forge():
+                found[f"a decision with a wrong {step.wrong}"] += 1
             case _:
                 pass
     if found["requests at once"] and history.setting.write_buffer_bytes:
