@@ -216,8 +216,8 @@ class _Waiting:
 @oracle(Partition.NODE)
 def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue, and soon when
-    others are; one for which none comes waits as long as it may, and not much longer. One whose broker is stopped in good
-    order is answered before that."""
+    others are; one for which none comes waits as long as it may, and not much longer. One whose broker is stopped in
+    good order is answered before that."""
     quiet, classes, stops = Quiet(), _Classes(), _Stops()
     waiting: dict[tuple[str, int], _Waiting] = {}
     for number, line in enumerate(lines):
