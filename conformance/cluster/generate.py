@@ -128,7 +128,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "FlipBit":
             choice = h.FlipBit(broker, ("delayed", "half", "plain")[pick(0, 2)])
         case "Intrude":
-            choice = h.Intrude(broker, pick(0, 8), pick(0, 3) == 3)
+            choice = h.Intrude(broker, pick(0, 8), pick(0, 1) == 1)
         case "RestartBroker" | "StopBroker":
             choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
         case "Heartbeat":

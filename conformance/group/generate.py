@@ -164,7 +164,7 @@ def dies_at_a_step(pick: Pick) -> list[h.Step]:
     member, broker = pick(0, 2), pick(0, 1)
     dies = h.ConsumerDeath(member, pick(0, 1) == 1, CLIENT_STEPS[pick(0, len(CLIENT_STEPS) - 1)])
     sent = h.Produce(broker, pick(0, 2), pick(1, 4))
-    comes = [h.Join(member + 1), h.AdvanceClock(25_000), sent, h.AdvanceClock(6_000), h.Join(member)]
+    comes: list[h.Step] = [h.Join(member + 1), h.AdvanceClock(25_000), sent, h.AdvanceClock(6_000), h.Join(member)]
     return [h.ConsumerDeath(member + 1), h.Join(member), h.AdvanceClock(25_000), dies, sent, *comes]
 
 

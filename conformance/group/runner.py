@@ -15,6 +15,7 @@ from conformance.cluster.faults import disturb, strike
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from conformance.group import history as h
+from conformance.group.attempts import attempts_spread
 from conformance.group.clients import CODES, Common, Member, Sending
 from refmq.model.broker_config import BrokerConfig
 from refmq.sim.cluster import Cluster, OpenEngine
@@ -119,6 +120,9 @@ class Story:
             await self._take(step)
             await asyncio.sleep(STEP_S)
         if await self._settle():
+            self._begin_producing(
+                h.Produce(anywhere=True, count=2 * self.history.setting.queues * len(self.cluster.brokers))
+            )
             await self._probe()
             await self._change()
             await self._part()
@@ -330,5 +334,5 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
         except (RunFailed, Stuck, TimeoutError) as error:
             violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
-    found = judge_group(lines, Promises(settled=not violations))
+    found = [*judge_group(lines, Promises(settled=not violations)), *attempts_spread(story.common.choices)]
     return Run(violations + found, history, lines, world, story.common.requests)
