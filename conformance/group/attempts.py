@@ -44,9 +44,11 @@ def attempts_spread(choices: Sequence[Choice]) -> Iterator[Finding]:
     row: list[MessageQueue] = []
     known: tuple[MessageQueue, ...] = ()
     for number, choice in enumerate(choices):
-        for before, after, brokers in zip(choice.tried, choice.tried[1:], choice.brokers[1:], strict=False):
-            if before.broker == after.broker and brokers - {before.broker}:
-                yield Finding("AttemptsSpread", f"after {before.broker} failed it is tried again, of {brokers}", number)
+        for tries in range(1, len(choice.tried)):
+            broker = choice.tried[tries].broker
+            always = frozenset.intersection(*choice.brokers[: tries + 1])  # others may have come too late
+            if broker == choice.tried[tries - 1].broker and always - {broker}:
+                yield Finding("AttemptsSpread", f"after {broker} failed it is tried again, of {sorted(always)}", number)
         if choice.queues != known or len(choice.tried) != 1:
             row, known = [], choice.queues
         if len(choice.tried) != 1 or not known:

@@ -19,6 +19,7 @@ GOOD = {
     "in turn": [tries(queue) for queue in (A1, B0, A0, A1, B0)],
     "a second try elsewhere": [tries(A0, B0), tries(A1)],
     "a second try where there is nobody else": [tries(A0, A1, known=(A0, A1))],
+    "somebody came too late": [Choice((A0,), [frozenset("a"), frozenset("ab")], [A0, A0])],
     "another route": [tries(A0), tries(A0, known=(A0, A1)), tries(A1, known=(A0, A1))],
     "one is passed over": [tries(queue) for queue in (A0, A1, B0, A0, B0, A0)],
     "a try in between": [tries(A0), tries(A1, B0), tries(A0)],
