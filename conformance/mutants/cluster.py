@@ -117,8 +117,8 @@ SEEDED_CLUSTER: Final = (
         "",
         "A clean stop does not write the offsets down.",
         "refmq.net.broker_node",
-        "self._save_offsets, self.broker.save_delay_offsets",
-        "self.broker.save_delay_offsets",
+        "self._save_offsets, broker.save_delay_offsets",
+        "broker.save_delay_offsets",
         "BrokerNode._save_all",
     ),
     # --- reading --------------------------------------------------------------------------------------------------
