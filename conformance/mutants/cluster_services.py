@@ -350,7 +350,7 @@ SEEDED_SERVICES: Final = (
         "",
         "Delay offsets are not written at a clean stop.",
         "refmq.net.broker_node",
-        "self.broker.save_delay_offsets, self._save_filters",
+        "broker.save_delay_offsets, self._save_filters",
         "self._save_filters",
         "BrokerNode._save_all",
     ),
