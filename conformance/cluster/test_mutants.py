@@ -36,7 +36,6 @@ QUICKLY_FOUND = {
     "properties-in-ascii": {"NoInvention"},
     "any-group-decides": {"SidesAgree", "NoHalfVisible", "RolledBackNeverVisible", "NodeCoherent"},
     "final-points-elsewhere": {"NoInvention"},
-    "perm-always-all": {"ArrangedIsSo"},
     "delete-leaves-route": {"ArrangedIsSo"},
     "pump-forgotten": {"AnsweredWhenCalm", "HeldPullWakes"},
 }
