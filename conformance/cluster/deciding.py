@@ -17,6 +17,7 @@ from conformance.cluster.history import Decision, Forged
 from conformance.cluster.known import BrokerAddress, SentHalf
 from conformance.cluster.sending import message_of, send_command, sent
 from refmq.errors import NetworkError
+from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Connection
 from refmq.protocol.codes import RequestCode, ResponseCode
@@ -33,6 +34,7 @@ from refmq.protocol.record import (
     parse_message_id,
 )
 from refmq.trace.record import Outcome
+from refmq.verify.oracles.base import Finding
 
 DECISIONS: Final[dict[Decision, int]] = {"commit": 8, "rollback": 12, "unknown": 0, "none": 0}
 
@@ -141,6 +143,10 @@ def check_reply(client: ScriptedClient, connection: Connection, command: Remotin
     real = MessageQueue(
         properties.get("REAL_TOPIC", ""), client.broker_of(connection), int(properties.get("REAL_QID", "0"))
     )
+    asked_about = (record.topic, record.queue_id, message_fingerprint(transaction.encode(), record.body))
+    if asked_about != (real.topic, real.queue_id, message):
+        sentence = f"{client.member} is asked about {asked_about} and sent {real.topic}/{real.queue_id}, {message}"
+        client.common.wrong.append(Finding("AskedAboutWhatWasSent", sentence))
     client.record(
         client.begin(), Outcome.INVOKE, "CheckReply", real, DECISIONS[reply], header.tran_state_table_offset, message
     )

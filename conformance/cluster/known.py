@@ -11,6 +11,7 @@ from conformance.cluster.copies import FINAL, differences
 from refmq.model.ids import HostAddress
 from refmq.protocol.record import Record
 from refmq.verify.oracles.arranged import SeenArrangement
+from refmq.verify.oracles.base import Finding
 
 TOPIC: Final = "t"
 PACKED: Final = 1
@@ -88,6 +89,8 @@ class Common:
     """What operators have arranged."""
     halves: list[SentHalf] = field(default_factory=list)
     """The half messages that brokers have acknowledged."""
+    wrong: list[Finding] = field(default_factory=list)
+    """Questions of brokers that were not as they must be."""
     members: list[str] = field(default_factory=list)
     """Every client that ever lived, as `group@client`."""
 

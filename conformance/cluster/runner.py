@@ -15,7 +15,7 @@ from conformance.cluster.client import ScriptedClient
 from conformance.cluster.consuming import DELAYS_S
 from conformance.cluster.faults import damage_newest, disturb, strike
 from conformance.cluster.known import TOPIC, BrokerAddress, Common
-from conformance.cluster.nodes import broker_config, limits, store_config
+from conformance.cluster.nodes import CHECKS_MAX, broker_config, limits, store_config
 from conformance.cluster.tables import seen_tables
 from conformance.cluster.ways import forms_of
 from conformance.cluster.wire import Wire
@@ -34,6 +34,7 @@ from refmq.verify.oracles import Line, Promises, judge, line_of
 from refmq.verify.oracles.arranged import arranged_is_so
 from refmq.verify.oracles.base import Finding
 from refmq.verify.oracles.tables import SeenTable, tables_saved
+from refmq.verify.oracles.transactions import asked_enough
 from refmq.verify.oracles.wire import one_answer_per_request
 
 STEP_S: Final = 0.001
@@ -437,7 +438,11 @@ class Story:
                 yield from seen_tables(serving, node.simulated_disk)
 
     async def _ask_for_offsets(self) -> None:
-        """A member of the group hears what is committed."""
+        """A member of the group hears what is committed, and all are answered over the connections that they have."""
+        for each in self.clients[1:]:
+            for broker in self.cluster.brokers:
+                asked, where, first = self.scripted[each.name], self._address(broker), self._queue(broker, 0)
+                await each.call(lambda c=asked, a=where, q=first: questions.query_bounds(c, a, q))  # type: ignore[misc]  # defaults
         node = self.clients[0]
         member = self.scripted[node.name]
         for broker in self.cluster.brokers:
@@ -462,6 +467,8 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     others = [*one_answer_per_request(story.wire.frames), *story.wire.faults, *story.unsaved]
+    others += story.common.wrong
+    others += asked_enough(lines, CHECKS_MAX)
     others += arranged_is_so(story.common.arranged, lines)
     found = [*judge(lines, promises), *others]
     return Run(violations + found, history, lines, world, story.common.requests, story.flipped)

@@ -10,6 +10,7 @@ from refmq.model import vocabulary
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import NEED_INVOKES, ORACLES, Promises, judge, judge_group
 from refmq.verify.oracles import base as oracle_base
+from refmq.verify.oracles.transactions import asked_enough
 from tests.verify.oracles.group_stories import GROUP_BAD, GROUP_GOOD
 from tests.verify.oracles.lines import Paper
 from tests.verify.oracles.stories import (
@@ -604,3 +605,9 @@ def test_one_dropped_swapped_or_changed_event_is_nearly_always_caught() -> None:
             assert f"drop {at} Pull" not in missed
             assert f"change b of {at} Pull" not in missed
             assert f"change c of {at} Pull" not in missed
+
+
+@pytest.mark.parametrize(("times", "count"), [(4, 0), (5, 0), (6, 1)])
+def test_a_question_above_the_limit_is_found(times: int, count: int) -> None:
+    asked = story(("HalfRenewAndCheck", STEP, {"c": 7, "d": times}), ("HalfDiscard", STEP, {"b": times, "c": 7}))
+    assert len(list(asked_enough(asked, 5))) == 2 * count

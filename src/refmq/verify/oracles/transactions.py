@@ -131,8 +131,8 @@ def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
 
 
 def asked_enough(lines: Iterable[Line], checks_max: int) -> Iterator[Finding]:
-    """AskedEnough: a producer is asked about a message as often as the broker is set to, and no more; only then the message
-    is set aside. For whoever knows the setting."""
+    """AskedEnough: a producer is asked about a message as often as the broker is set to, and no more. For whoever knows
+    the setting."""
     for number, line in enumerate(lines):
         if line.outcome != Outcome.STEP or line.action not in ("HalfRenewAndCheck", "HalfDiscard"):
             continue
