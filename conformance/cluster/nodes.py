@@ -18,6 +18,8 @@ REGISTER_TIMEOUT_MS: Final = 2_000
 """So long a broker waits for a nameserver that is silent: who changes a topic waits with it, less than a timeout."""
 FLUSH_TIMEOUT_MS: Final = 1_000
 """Less than what clients wait for an answer."""
+IN_FLIGHT_BYTES: Final = 4_096
+"""Less than two requests with the largest bodies of a history."""
 
 
 def broker_config(history: h.History) -> BrokerConfig:
@@ -42,6 +44,7 @@ def limits(setting: h.Setting) -> Limits | None:
     if setting.in_flight_max:
         at_once = setting.in_flight_max
         found = replace(found, requests_in_flight_max=at_once, requests_per_turn_max=at_once + 1)
+        found = replace(found, request_bytes_in_flight_max=IN_FLIGHT_BYTES)
     return None if found == Limits() else found
 
 

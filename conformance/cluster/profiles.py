@@ -194,7 +194,7 @@ PROFILES: Final = (
         delayed=0,
         waiting=1,
         filtered=6,
-        scenes=(scenes.plenty, scenes.dies_rolling, scenes.dies_starting),
+        scenes=(scenes.plenty, scenes.dies_rolling, scenes.dies_starting, scenes.reads_slowly),
     ),
     Profile(  # operators, and programs that are broken
         {
