@@ -250,19 +250,25 @@ class Story:
             await self.cluster.serves(broker)
         self._end_half_open()
         await asyncio.gather(*self.operations)
-        for number in range(len(self.cluster.brokers)):  # a topic that comes into being is found after seconds only
-            self._begin_producing(h.Produce(number))
+        self._touch_topic()
         if not any(node.is_up for node in self.members):
             self.members[0].start()
         loop = self.world.loop
         begin = loop.time()
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(SETTLE_S / 2)
+        self._touch_topic()  # again: a nameserver that was just started knew no broker, and nothing could be sent
+        await asyncio.sleep(SETTLE_S / 2)
         while self.common.listening or loop.time() - self.common.last_heard_s < QUIET_S:
             if loop.time() - begin > SETTLE_MAX_S:
                 return False  # messages come and come: the oracles will say why
             await asyncio.sleep(QUIET_S / 2)
         self.world.record_fault("world", "Settled")
         return True
+
+    def _touch_topic(self) -> None:
+        """A topic that comes into being is found after seconds only, so it is made before anybody has to be prompt."""
+        for number in range(len(self.cluster.brokers)):
+            self._begin_producing(h.Produce(number))
 
     def _end_half_open(self) -> None:
         """Breaks connections that one side only believes in: it was cut off, or the other side lost its power."""
