@@ -19,6 +19,7 @@ from refmq.protocol.bodies.config import KVTable, SubscriptionGroupConfig, Topic
 from refmq.protocol.bodies.route import TopicRouteData
 from refmq.protocol.codes import RequestCode, ResponseCode
 from refmq.protocol.command import RemotingCommand, request
+from refmq.protocol.names import BENCHMARK_TOPIC
 from refmq.trace.record import Outcome
 from refmq.verify.oracles.arranged import SILENT, SeenArrangement
 
@@ -27,6 +28,8 @@ CLONED: Final = ("arranged-from", "arranged-to")
 NAMESPACE: Final = "ARRANGED"
 GONE: Final = -1
 """The value of what is not there."""
+MIXED: Final = -2
+"""... of what is not alone where it should be."""
 PERMS: Final = (6, 4, 2)
 AT_NAMESERVERS: Final[tuple[Arranged, ...]] = ("a route", "a route that is gone", "a permission", "a value")
 
@@ -140,7 +143,7 @@ async def _permission(
     """The right to write is taken from a broker, or given back, in the routes of all its topics."""
     code = RequestCode.ADD_WRITE_PERM_OF_BROKER if number % 2 else RequestCode.WIPE_WRITE_PERM_OF_BROKER
     status = (await _ask(client, nameserver, code, {"brokerName": broker.name})).code
-    found = await _route(client, broker, nameserver, TOPIC)
+    found = await _route(client, broker, nameserver, (TOPIC, BENCHMARK_TOPIC, broker.name)[number % 3])
     if found == GONE:  # nobody has sent anything there
         raise Unanswered
     return status, found // 10 % 10
@@ -163,19 +166,19 @@ async def _group(client: ScriptedClient, broker: BrokerAddress, _: BrokerAddress
 
 
 async def _kv(client: ScriptedClient, _: BrokerAddress, nameserver: BrokerAddress, number: int) -> tuple[int, int]:
-    """A value of the configuration that nameservers keep; every third one is taken away again. One of another namespace
-    has the same key."""
+    """A value of the configuration that nameservers keep; every third one is taken away again. Another
+    namespace has another key."""
     key = {"namespace": NAMESPACE, "key": "k"}
-    for namespace, value in ((NAMESPACE, number), (f"{NAMESPACE}2", number + 1)):
-        fields = {**key, "namespace": namespace, "value": str(value)}
+    for namespace, name in ((NAMESPACE, "k"), (f"{NAMESPACE}2", "other")):
+        fields = {"namespace": namespace, "key": name, "value": str(number)}
         status = (await _ask(client, nameserver, RequestCode.PUT_KV_CONFIG, fields)).code
     if number % 3 == 0:
         status = (await _ask(client, nameserver, RequestCode.DELETE_KV_CONFIG, key)).code
     answer = await _ask(client, nameserver, RequestCode.GET_KV_CONFIG, key)
     found = int((answer.ext_fields or {}).get("value", GONE))
     answer = await _ask(client, nameserver, RequestCode.GET_KVLIST_BY_NAMESPACE, {"namespace": NAMESPACE})
-    listed = int(decode_body(KVTable, answer.body).table.get("k", GONE)) if answer.body else GONE
-    return status, found if found == listed else -2
+    listed = dict(decode_body(KVTable, answer.body).table) if answer.body else {}
+    return status, found if listed == ({} if found == GONE else {"k": str(found)}) else MIXED
 
 
 async def _clone(client: ScriptedClient, broker: BrokerAddress, _: BrokerAddress, number: int) -> tuple[int, int]:

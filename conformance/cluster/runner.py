@@ -39,6 +39,8 @@ from refmq.verify.oracles.wire import one_answer_per_request
 
 STEP_S: Final = 0.001
 """What passes between two steps anyway."""
+WINDOW_BYTES: Final = 1_000
+"""What is under way at most where write buffers are tiny: a usual window would take all that a history answers."""
 SETTLE_S: Final = 12.0
 """The quiet time at the end: longer than every timeout of a client and every lag of a queue."""
 SAVED_S: Final = 1.0
@@ -109,6 +111,8 @@ class Story:
         self.auditor = self.world.node("auditor", self._run_client)
         self.stranger = self.world.node("stranger", self._wait)
         self.world.network.heard = self._hear
+        if setting.write_buffer_bytes:
+            self.world.network.window_bytes = WINDOW_BYTES
 
     async def _run_client(self, node: Node) -> None:
         """A client's process: it waits for its script."""
