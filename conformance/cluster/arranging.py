@@ -13,6 +13,7 @@ from conformance.cluster.client import TIMEOUT_S, ScriptedClient
 from conformance.cluster.known import TOPIC, BrokerAddress
 from conformance.cluster.steps_of_clients import Arranged
 from refmq.errors import RefmqError
+from refmq.model.broker_config import PERM_READ_WRITE, PERM_WRITE
 from refmq.model.step import Event
 from refmq.protocol.bodies.codec import decode_body, encode_body
 from refmq.protocol.bodies.config import KVTable, SubscriptionGroupConfig, TopicConfig
@@ -146,7 +147,8 @@ async def _permission(
     found = await _route(client, broker, nameserver, (TOPIC, BENCHMARK_TOPIC, broker.name)[number % 3])
     if found == GONE:  # nobody has sent anything there
         raise Unanswered
-    return status, found // 10 % 10
+    perm = found // 10 % 10
+    return status, perm if number % 2 else perm & PERM_WRITE
 
 
 async def _group(client: ScriptedClient, broker: BrokerAddress, _: BrokerAddress, number: int) -> tuple[int, int]:
@@ -178,7 +180,10 @@ async def _kv(client: ScriptedClient, _: BrokerAddress, nameserver: BrokerAddres
     found = int((answer.ext_fields or {}).get("value", GONE))
     answer = await _ask(client, nameserver, RequestCode.GET_KVLIST_BY_NAMESPACE, {"namespace": NAMESPACE})
     listed = dict(decode_body(KVTable, answer.body).table) if answer.body else {}
-    return status, found if listed == ({} if found == GONE else {"k": str(found)}) else MIXED
+    answer = await _ask(client, nameserver, RequestCode.GET_KVLIST_BY_NAMESPACE, {"namespace": f"{NAMESPACE}2"})
+    beside = dict(decode_body(KVTable, answer.body).table) if answer.body else {}
+    are_apart = (listed, beside) == ({} if found == GONE else {"k": str(found)}, {"other": str(number)})
+    return status, found if are_apart else MIXED
 
 
 async def _clone(client: ScriptedClient, broker: BrokerAddress, _: BrokerAddress, number: int) -> tuple[int, int]:
@@ -205,7 +210,7 @@ ARRANGEMENTS: Final[dict[Arranged, Callable[[int], tuple[How, int]]]] = {
     "a group": lambda n: (_group, n),
     "a route": lambda n: (_topic_in_route, _value(_topic(n))),
     "a route that is gone": lambda n: (_topic_forgotten, GONE),
-    "a permission": lambda n: (_permission, 6 if n % 2 else 4),
+    "a permission": lambda n: (_permission, PERM_READ_WRITE if n % 2 else 0),
     "a value": lambda n: (_kv, GONE if n % 3 == 0 else n),
     "a clone": lambda n: (_clone, n),
 }

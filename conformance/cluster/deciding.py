@@ -16,7 +16,7 @@ from conformance.cluster.client import (
 from conformance.cluster.history import Decision, Forged
 from conformance.cluster.known import BrokerAddress, SentHalf
 from conformance.cluster.sending import message_of, send_command, sent
-from refmq.errors import NetworkError
+from refmq.errors import CorruptRecord, NetworkError
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
 from refmq.net.connection import Connection
@@ -134,7 +134,13 @@ def heard(
 
 def check_reply(client: ScriptedClient, connection: Connection, command: RemotingCommand) -> None:
     header = decode_header(CheckTransactionStateRequest, command)
-    record = decode_record(command.body)
+    try:
+        record = decode_record(command.body)
+    except CorruptRecord as error:
+        client.common.wrong.append(
+            Finding("AskedAboutWhatWasSent", f"{client.member} is asked about a record: {error}")
+        )
+        return
     properties = decode_properties(record.properties)
     transaction = header.transaction_id or properties.get("UNIQ_KEY", "")
     reply, message = client.decisions.get(transaction, ("unknown", 0))
