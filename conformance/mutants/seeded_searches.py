@@ -70,5 +70,23 @@ SEEDED_SEARCHES: Final = (
         "self.files[0].header.begin_physical < log_min",
         "Index.remove_expired_files",
     ),
+    Seeded(
+        "large-record-untold",
+        "",
+        "Nobody hears of a record that is larger than one read.",
+        "refmq.store.dispatch",
+        "    if dispatched is not None:\n        found.append(dispatched)\n",
+        "",
+        "_dispatch_large",
+    ),
+    Seeded(
+        "min-offset-at-last",
+        "",
+        "A queue begins one message too late after its first file is gone.",
+        "refmq.store.consume_queue",
+        "low = middle + 1",
+        "low = middle + 2",
+        "ConsumeQueue.correct_min_offset",
+    ),
 )
 """Beside those of `conformance.mutants.seeded_slips`."""
