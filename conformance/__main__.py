@@ -12,7 +12,7 @@ from conformance.campaign.kinds import STEPS
 from conformance.campaign.ledger import Ledger, total, version
 from conformance.campaign.run import FOLDER, run_campaign
 from conformance.campaign.workers import Job
-from conformance.coverage import empty_cells
+from conformance.coverage import empty_cells, stale_reasons
 from conformance.engines import cluster_engine, store_engine
 from refmq.cli._boundary import report
 from refmq.errors import CheckFound
@@ -76,19 +76,23 @@ for _kind, _what in (("store", "a store"), ("cluster", "whole clusters"), ("grou
 @click.option("--all", "show_all", is_flag=True, help="Print the cells that are filled as well.")
 def coverage_command(kinds: tuple[str, ...], engine: str, out: Path, show_all: bool) -> None:
     """What the campaigns of this code have made happen; exit code 3 for empty cells and broken promises."""
-    empty = broken = 0
+    empty = broken = stale = 0
     for kind in kinds or tuple(STEPS):
         histories, findings, cells = total(Ledger(out / "ledger.jsonl").of(kind, engine, version()))
-        missing = empty_cells(kind, cells)
+        missing, wrong = empty_cells(kind, cells), stale_reasons(kind, cells)
         empty += len(missing)
+        stale += len(wrong)
         broken += findings
         click.echo(f"{kind} on {engine}: {histories} histories, {len(cells)} cells are filled, {len(missing)} are not")
         for cell, count in sorted(cells.items()) if show_all else ():
             click.echo(f"  {count:8} {cell}")
         for cell in missing:
             click.echo(f"     empty {cell}")
-    if empty or broken:
-        raise CheckFound(f"{empty} cells are empty, {broken} histories broke a promise.")
+        for cell in wrong:
+            click.echo(f"  happened {cell}, and a reason says that it cannot")
+    if empty or broken or stale:
+        sentence = f"{empty} cells are empty, {stale} reasons are wrong, {broken} histories broke a promise."
+        raise CheckFound(sentence)
 
 
 @command.command("differ")

@@ -9,7 +9,8 @@ cell that nothing can fill stands in `CANNOT` with its reason, so an empty one i
     operation Send unknown            a client's operation ended so
     fault PowerLoss                   the world did it
     fault PowerLoss by AppendMessage  right before or right after this step of the same node
-    take FlushLog                     a history of a store took this step
+    take FlushLog                     a history took this step
+    form an empty body                it did so in this form, or the cluster was set up so
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final
 
 from conformance import homes
 from conformance.cluster import history as cluster_history
+from conformance.cluster.ways import forms_wanted
 from conformance.group import history as group_history
 from conformance.store import history as store_history
 from refmq.broker.handlers import SERVED
@@ -96,6 +98,7 @@ def wanted(kind: str) -> Iterator[str]:
             yield from (f"fault {fault} by {step}" for fault in STORE_FAULTS for step in STORE_STEPS)
         case "cluster":
             yield from (f"take {name}" for name in cluster_history.STEPS)
+            yield from (f"form {form}" for form in forms_wanted())
             yield from (f"request {name_of(code)}" for code in sorted(SERVED))
             yield from (f"step {name}" for name in NODE_STEPS)
             yield from (f"fault {name}" for name in CLUSTER_FAULTS)
@@ -146,6 +149,11 @@ CANNOT: Final[dict[str, dict[str, str]]] = {
     "group": {},
 }
 """Kind -> cell -> why nothing fills it."""
+
+
+def stale_reasons(kind: str, cells: Cells) -> list[str]:
+    """The cells that nothing can fill, as `CANNOT` has it, and that are filled."""
+    return [cell for cell in CANNOT.get(kind, {}) if cells.get(cell)]
 
 
 def empty_cells(kind: str, cells: Cells) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Final
 from conformance.cluster.client import TIMEOUT_S, ScriptedClient
 from conformance.cluster.known import TOPIC, BrokerAddress
 from refmq.model.ids import MessageQueue
+from refmq.nameserver.serve import SERVERS
 from refmq.protocol.bodies.codec import encode_body
 from refmq.protocol.bodies.config import (
     SubscriptionGroupConfig,
@@ -80,6 +81,9 @@ CHANGES: Final = (
 
 REQUESTS: Final = (*QUESTIONS, *CHANGES)
 
+OF_NAMESERVERS: Final = tuple(RequestCode(code) for code in sorted(SERVERS))
+"""They are asked about another broker, topic and namespace than those of the history."""
+
 
 def _fields(topic: str, group: str) -> dict[str, str]:
     """What any of the requests may want to know; each takes what it knows."""
@@ -101,6 +105,11 @@ def _fields(topic: str, group: str) -> dict[str, str]:
         "compareGroup": group,
         "filterGroups": group,
         "isOrder": "false",
+        **dict.fromkeys(("brokerName", "namespace", "key", "value"), OTHER),
+        **dict.fromkeys(("clusterName", "cluster"), "another"),
+        "brokerAddr": "192.0.2.1:10911",
+        "haServerAddr": "192.0.2.1:10912",
+        "brokerId": "0",
     }
 
 
@@ -145,6 +154,17 @@ async def ask(client: ScriptedClient, broker: BrokerAddress, number: int, damage
     is_harmless = code in QUESTIONS and how is DAMAGES[0]
     fields = how.fields(_fields(TOPIC if is_harmless else OTHER, client.group if is_harmless else OTHER))
     command = request(how.code or code, fields, how.body or _body(code, number))
+    await _ask(client, broker, code, command)
+
+
+async def ask_nameserver(client: ScriptedClient, nameserver: BrokerAddress, number: int, damage: int) -> None:
+    """The same of a nameserver."""
+    code, how = OF_NAMESERVERS[number % len(OF_NAMESERVERS)], DAMAGES[damage % len(DAMAGES)]
+    command = request(how.code or code, how.fields(_fields(OTHER, OTHER)), how.body)
+    await _ask(client, nameserver, code, command)
+
+
+async def _ask(client: ScriptedClient, broker: BrokerAddress, code: RequestCode, command: RemotingCommand) -> None:
     operation, about = client.begin(), MessageQueue(code.name, broker.name, -1)
     client.record(operation, Outcome.INVOKE, "Ask", about, command.code)
     answer = await client.ask(broker, command, TIMEOUT_S)

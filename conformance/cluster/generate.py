@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from hypothesis import strategies as st
 
 from conformance.cluster import history as h
+from conformance.cluster.administration import OF_NAMESERVERS, REQUESTS
 from conformance.cluster.profiles import Profile, profile_of
 from conformance.cluster.scenes import EFFECTS_MAX, Pick
 from conformance.coverage import NODE_STEPS
@@ -36,11 +37,12 @@ AFTER_A_STEP: Final = 8
 WANTED: Final[tuple[h.Wanted, ...]] = ("tag a", "tags a || b", "sql n", "sql tag", "registered", "registered sql")
 """What a pull may ask for instead of everything."""
 
-CALM: Final = (*h.OPERATIONS, h.AdvanceClock)
-"""What happens in a history in which nothing disturbs."""
+DAMAGED: Final = (0, 0, 0, 1, 2, 3, 4, 5)
+ARRANGED: Final[tuple[h.Arranged, ...]] = get_args(h.Arranged)
+FORGED: Final[tuple[h.Forged, ...]] = get_args(h.Forged)
 
-SCENE_ONE_IN: Final = 8
-"""Of so many steps of a profile with scenes one is a scene."""
+CALM: Final = (*h.OPERATIONS, h.Arrange, h.AskNameserver, h.Forge, h.AdvanceClock)
+"""What happens in a history in which nothing disturbs."""
 
 
 def kinds(profile: Profile, *, calm: bool) -> list[type[h.Step]]:
@@ -76,7 +78,8 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
             decisions: tuple[h.Decision, ...] = ("commit", "rollback", "unknown", "none")
             kinds = (decisions[pick(0, 3)], decisions[pick(0, 3)], pick(1, 2))
             after_ms, immunity_s = (0, 0, 0, 500, 3_000)[pick(0, 4)], (0, 0, 0, 2)[pick(0, 3)]
-            choice = h.SendHalf(client, broker, queue, *kinds, after_ms, immunity_s)
+            delay_level = pick(1, 3) if pick(0, 5) == 5 else 0
+            choice = h.SendHalf(client, broker, queue, *kinds, after_ms, immunity_s, delay_level)
         case "Pull":
             wanted = WANTED[pick(0, len(WANTED) - 1)] if pick(0, 7) >= 8 - profile.filtered else "all"
             waits_ms = (200, 5_000)[pick(0, 1)] if pick(0, 7) >= 8 - profile.waiting else 0
@@ -89,7 +92,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "AdvanceClock":
             choice = h.AdvanceClock(profile.pauses_ms[pick(0, len(profile.pauses_ms) - 1)])
         case "JumpClock":
-            choice = h.JumpClock(broker, (-1_000, -1, 1_000, 60_000)[pick(0, 3)])
+            choice = h.JumpClock(broker, (-1_000, -1, 1_000, 60_000, -600_000)[pick(0, 4)])
         case "ProcessCrash" | "PowerLoss":
             choice = crash(pick, kind, broker)
         case "ConsumerPause":
@@ -111,7 +114,13 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "LockQueue" | "UnlockQueue":
             choice = kind(client, broker, queue, pick(0, 2) == 2)  # type: ignore[call-arg,arg-type]  # as above
         case "Ask":
-            choice = h.Ask(client, broker, pick(0, 99), pick(0, 5))
+            choice = h.Ask(client, broker, pick(0, len(REQUESTS) - 1), DAMAGED[pick(0, len(DAMAGED) - 1)])
+        case "AskNameserver":
+            choice = h.AskNameserver(client, pick(0, len(OF_NAMESERVERS) - 1), DAMAGED[pick(0, len(DAMAGED) - 1)])
+        case "Arrange":
+            choice = h.Arrange(client, broker, ARRANGED[pick(0, len(ARRANGED) - 1)], pick(1, 60))
+        case "Forge":
+            choice = h.Forge(client, broker, FORGED[pick(0, len(FORGED) - 1)])
         case "Configure":
             choice = h.Configure(client, broker, (33, 40, 77, -1)[pick(0, 3)])
         case "SlowDisk":
@@ -119,7 +128,7 @@ def step(pick: Pick, profile: Profile, choices: list[type[h.Step]]) -> h.Step:
         case "FlipBit":
             choice = h.FlipBit(broker, ("delayed", "half", "plain")[pick(0, 2)])
         case "Intrude":
-            choice = h.Intrude(broker, pick(0, 8), pick(0, 3) == 3)
+            choice = h.Intrude(broker, pick(0, 8), pick(0, 1) == 1)
         case "RestartBroker" | "StopBroker":
             choice = kind(broker)  # type: ignore[call-arg]  # the case knows the fields
         case "Heartbeat":
@@ -147,7 +156,7 @@ def looked_after(pick: Pick, each: h.Step) -> list[h.Step]:
 
 def some_steps(pick: Pick, profile: Profile, choices: list[type[h.Step]], *, calm: bool) -> list[h.Step]:
     """A step and what belongs to it, or a scene; nothing that disturbs where all is to be calm."""
-    if profile.scenes and pick(1, SCENE_ONE_IN) == SCENE_ONE_IN:
+    if profile.scenes and pick(1, profile.scene_one_in) == profile.scene_one_in:
         scene = profile.scenes[pick(0, len(profile.scenes) - 1)](pick)
         return [each for each in scene if not calm or isinstance(each, CALM)]
     taken = step(pick, profile, choices)
@@ -169,7 +178,7 @@ def revived(steps: Sequence[T]) -> tuple[T | h.RestartBroker, ...]:
 
 
 def setting(pick: Pick, profile: Profile) -> h.Setting:
-    seed = pick(0, 1 << 30)
+    seed, is_silent = pick(0, 1 << 30), pick(0, 5) == 5
     return h.Setting(
         seed=seed,
         brokers=pick(1, 2),
@@ -179,8 +188,10 @@ def setting(pick: Pick, profile: Profile) -> h.Setting:
         force_register=pick(0, 1) == 0,
         sync_flush=pick(0, 7) < 8 - profile.unflushed,
         log_file_bytes=(64, 16)[pick(0, 1)] * 1024,
-        silent_nameserver=pick(0, 5) == 5,
+        silent_nameserver=is_silent,
         write_buffer_bytes=(0, 0, 0, 300)[pick(0, 3)],
+        # Who changes a topic waits for a silent nameserver, and all would wait behind two of those.
+        in_flight_max=(0, 0, 0, 2)[pick(0, 3)] if not is_silent else 0,
         maintain_ms=MAINTAIN_MS[seed % len(MAINTAIN_MS)],
         ipv6=seed % IPV6_ONE_IN == 0,
     )

@@ -29,6 +29,8 @@ class Profile:
     """Of eight histories so many flush asynchronously."""
     looks: bool = False
     """After something happened to a broker or a client, somebody looks who is there."""
+    scene_one_in: int = 8
+    """Of so many steps of a profile with scenes one is a scene."""
     scenes: tuple[Callable[[Pick], list[h.Step]], ...] = ()
     """Steps that belong together: what a mistake needs to show, and chance would hardly ever put in a row."""
 
@@ -53,6 +55,9 @@ MIXED: Final = Profile(
         h.Ask: 3,
         h.Configure: 1,
         h.Intrude: 1,
+        h.Arrange: 1,
+        h.AskNameserver: 1,
+        h.Forge: 1,
         h.SlowDisk: 1,
         h.SendHalf: 4,
         h.RestartBroker: 3,
@@ -111,6 +116,7 @@ PROFILES: Final = (
             h.ProducerDeath: 1,
             h.LoseAnswer: 1,
             h.SlowNetwork: 1,
+            h.Forge: 2,
         },
         unflushed=4,
         scenes=(
@@ -155,6 +161,7 @@ PROFILES: Final = (
             h.RestartBroker: 3,
             h.PowerLoss: 1,
             h.ProcessCrash: 1,
+            h.JumpClock: 1,
         },
         delayed=5,
         waiting=1,
@@ -187,11 +194,13 @@ PROFILES: Final = (
         delayed=0,
         waiting=1,
         filtered=6,
-        scenes=(scenes.plenty, scenes.dies_rolling, scenes.dies_starting),
+        scenes=(scenes.plenty, scenes.dies_rolling, scenes.dies_starting, scenes.reads_slowly),
     ),
     Profile(  # operators, and programs that are broken
         {
             h.Ask: 12,
+            h.AskNameserver: 6,
+            h.Arrange: 8,
             h.Configure: 4,
             h.Intrude: 4,
             h.Send: 5,
@@ -222,8 +231,20 @@ PROFILES: Final = (
         waiting=1,
         scenes=(scenes.damaged,),
     ),
+    Profile(  # deaths right behind rare steps
+        {h.Send: 4, h.SendHalf: 2, h.Pull: 4, h.AdvanceClock: 5, h.Heartbeat: 1, h.RestartBroker: 1},
+        scene_one_in=4,
+        scenes=(
+            *(scenes.dies_at_a_step,) * 6,
+            *(scenes.dies_with_a_lock,) * 2,
+            scenes.dies_with_offsets,
+            scenes.dies_rolling,
+            scenes.dies_starting,
+            scenes.stopped_in_a_round,
+        ),
+    ),
 )
-"""Three in thirteen histories are mixed, the others have one of these profiles."""
+"""Three in fourteen histories are mixed, the others have one of these profiles."""
 
 
 def profile_of(pick: Pick) -> Profile:

@@ -9,19 +9,20 @@ from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from conformance.cluster import administration, questions, stranger
+from conformance.cluster import administration, arranging, consuming, deciding, questions, sending, stranger
 from conformance.cluster import history as h
-from conformance.cluster.client import DELAYS_S, ScriptedClient
+from conformance.cluster.client import ScriptedClient
+from conformance.cluster.consuming import DELAYS_S
 from conformance.cluster.faults import damage_newest, disturb, strike
 from conformance.cluster.known import TOPIC, BrokerAddress, Common
+from conformance.cluster.nodes import CHECKS_MAX, broker_config, limits, store_config
 from conformance.cluster.tables import seen_tables
+from conformance.cluster.ways import forms_of
 from conformance.cluster.wire import Wire
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
-from refmq.model.broker_config import BrokerConfig
 from refmq.model.fingerprint import message_fingerprint
 from refmq.model.ids import MessageQueue
-from refmq.net.limits import Limits
 from refmq.protocol.host_address import host_of
 from refmq.protocol.names import SCHEDULE_TOPIC, TRANS_HALF_TOPIC
 from refmq.sim.cluster import Cluster, OpenEngine
@@ -29,25 +30,21 @@ from refmq.sim.loop import Stuck
 from refmq.sim.network import HICCUP_FACTOR
 from refmq.sim.transport import SimulatedTransport
 from refmq.sim.world import Node, NodeDown, RunFailed, World
-from refmq.store.config import FlushMode, StoreConfig
 from refmq.verify.oracles import Line, Promises, judge, line_of
+from refmq.verify.oracles.arranged import arranged_is_so
 from refmq.verify.oracles.base import Finding
 from refmq.verify.oracles.tables import SeenTable, tables_saved
+from refmq.verify.oracles.transactions import asked_enough
 from refmq.verify.oracles.wire import one_answer_per_request
 
 STEP_S: Final = 0.001
 """What passes between two steps anyway."""
+WINDOW_BYTES: Final = 1_000
+"""What is under way at most where write buffers are tiny: a usual window would take all that a history answers."""
 SETTLE_S: Final = 12.0
 """The quiet time at the end: longer than every timeout of a client and every lag of a queue."""
-CHECK_INTERVAL_MS: Final = 1_000
-CHECK_IMMUNITY_MS: Final = 500
-CHECKS_MAX: Final = 5
 SAVED_S: Final = 1.0
 """What a broker may take to save a table that has changed."""
-REGISTER_TIMEOUT_MS: Final = 2_000
-"""So long a broker waits for a nameserver that is silent: who changes a topic waits with it, less than a timeout."""
-FLUSH_TIMEOUT_MS: Final = 1_000
-"""Less than what clients wait for an answer."""
 READS_LOG: Final = (h.ProcessCrash, h.PowerLoss, h.FailFlush, h.FullDisk, h.RestartBroker, h.StopBroker)
 """Steps after which a broker reads its log again, and finds damage."""
 KEPT_IN: Final[dict[h.Stored, str]] = {"delayed": SCHEDULE_TOPIC, "half": TRANS_HALF_TOPIC, "plain": TOPIC}
@@ -67,6 +64,8 @@ class Run:
     world: World
     requests: Counter[int]
     """What clients asked, by code."""
+    flipped: Counter[h.Stored]
+    """The bits that were flipped, by the kind of message."""
 
     @property
     def events(self) -> int:
@@ -75,7 +74,8 @@ class Run:
     def cells(self) -> Cells:
         """What happened, for the coverage."""
         taken = Counter(f"take {type(step).__name__}" for step in self.history.steps)
-        return cells_of(self.lines, self.requests) + taken
+        forms = Counter({f"form {form}": n for form, n in forms_of(self.history, self.lines, self.flipped).items()})
+        return cells_of(self.lines, self.requests) + taken + forms
 
 
 @dataclass
@@ -91,6 +91,7 @@ class Story:
     common: Common = field(default_factory=Common)
     operations: list[asyncio.Task[None]] = field(default_factory=list)
     wire: Wire = field(default_factory=Wire)
+    flipped: Counter[h.Stored] = field(default_factory=Counter)
     unsaved: list[Finding] = field(default_factory=list)
     """Tables that were not in their files."""
 
@@ -110,11 +111,13 @@ class Story:
         self.auditor = self.world.node("auditor", self._run_client)
         self.stranger = self.world.node("stranger", self._wait)
         self.world.network.heard = self._hear
+        if setting.write_buffer_bytes:
+            self.world.network.window_bytes = WINDOW_BYTES
 
     async def _run_client(self, node: Node) -> None:
         """A client's process: it waits for its script."""
         group = "audit" if node is self.auditor else GROUPS[self.clients.index(node) % self.history.setting.groups]
-        self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.common)
+        self.scripted[node.name] = ScriptedClient(node, f"{node.name}.{node.life}", group, self.common, deciding.heard)
         await asyncio.Event().wait()
 
     async def _wait(self, node: Node) -> None:
@@ -181,7 +184,12 @@ class Story:
             ):
                 node, broker = self._client(step.client), self._broker(step.broker)
                 self._begin(node, self._operation(step, node, broker))
-            case h.Ask() | h.Configure():
+            case h.AskNameserver():
+                node, first = self._client(step.client), self.cluster.nameservers[0]
+                asked = BrokerAddress(first.name, self.cluster.nameserver_addresses[0])
+                client = self.scripted[node.name]
+                self._begin(node, administration.ask_nameserver(client, asked, step.number, step.damage))
+            case h.Ask() | h.Configure() | h.Arrange() | h.Forge():
                 node, broker = self._client(step.client), self._broker(step.broker)
                 self._begin(node, self._administer(step, self.scripted[node.name], self._address(broker)))
             case h.SlowDisk():
@@ -216,6 +224,8 @@ class Story:
                 for nameserver in self.cluster.nameservers:
                     nameserver.crash()
                     nameserver.start()
+            case h.JumpClock() if step.by_ms < -SETTLE_S * 1000 and self._has_halves:
+                pass  # half messages from before would be too young for anybody to ask about, until the end and longer
             case _:
                 await strike(self.cluster, step, self._broker(step.broker))
 
@@ -226,6 +236,8 @@ class Story:
             case h.ProcessCrash() | h.PowerLoss():
                 if step.effects or step.at:  # when it happens the world says so
                     self.world.record_fault(self._broker(step.broker).name, "CrashPlanned")
+            case h.JumpClock() if step.by_ms < -SETTLE_S * 1000 and self._has_halves:
+                pass  # it is not done
             case h.JumpClock() | h.RestartBroker() | h.StopBroker() | h.FailFlush() | h.FullDisk() | h.SlowDisk():
                 self.world.record_fault(self._broker(step.broker).name, name)
             case h.ConsumerPause() | h.SlowReader():
@@ -253,7 +265,7 @@ class Story:
             queue = MessageQueue(f"%RETRY%{client.group}", broker.name, 0)
         match step:
             case h.Send(delay_level=0):
-                sends = [client.send(address, queue, step.body_bytes) for _ in range(step.count)]
+                sends = [sending.send(client, address, queue, step.body_bytes) for _ in range(step.count)]
                 if step.at_once:
                     await asyncio.gather(*sends)
                 else:
@@ -262,33 +274,49 @@ class Story:
             case h.Send():
                 delay_ms = DELAYS_S[step.delay_level - 1] * 1000
                 for _ in range(step.count):
-                    await client.send_delayed(address, queue, step.body_bytes, step.delay_level, delay_ms)
+                    await sending.send_delayed(client, address, queue, step.body_bytes, step.delay_level, delay_ms)
             case h.SendBatch():
-                await client.send_batch(address, queue, step.count)
+                await sending.send_batch(client, address, queue, step.count)
             case h.SendBack():
-                await client.send_back(address, queue, step.delay_level)
+                await consuming.send_back(client, address, queue, step.delay_level)
             case h.Pull() if step.wanted != "all":
-                await client.pull_filtered(address, queue, step.count, step.suspend_ms, step.wanted)
+                await consuming.pull_filtered(client, address, queue, step.count, step.suspend_ms, step.wanted)
             case h.SendHalf():
                 after_s = step.after_ms / 1000
                 kinds = (step.decision, step.reply, step.ends)
-                await client.send_half(address, queue, *kinds, after_s=after_s, immunity_s=step.immunity_s)
+                await deciding.send_half(
+                    client,
+                    address,
+                    queue,
+                    *kinds,
+                    after_s=after_s,
+                    immunity_s=step.immunity_s,
+                    delay_level=step.delay_level,
+                )
             case h.Pull():
-                await client.pull(address, queue, step.count, step.suspend_ms, commit=step.commit)
+                await consuming.pull(client, address, queue, step.count, step.suspend_ms, commit=step.commit)
             case h.CommitOffset():
-                await client.commit_offset(address, queue, step.back)
+                await consuming.commit_offset(client, address, queue, step.back)
             case h.QueryOffset():
-                await client.query_offset(address, queue)
+                await consuming.query_offset(client, address, queue)
             case h.LockQueue() | h.UnlockQueue():
                 numbers = range(self.history.setting.queues) if step.every else (step.queue,)
                 queues = tuple(self._queue(broker, number) for number in numbers)
-                await client.lock_queues(address, queues, unlock=isinstance(step, h.UnlockQueue))
+                await consuming.lock_queues(client, address, queues, unlock=isinstance(step, h.UnlockQueue))
 
-    async def _administer(self, step: h.Ask | h.Configure, client: ScriptedClient, broker: BrokerAddress) -> None:
-        if isinstance(step, h.Ask):
-            await administration.ask(client, broker, step.number, step.damage)
-        else:
-            await administration.configure(client, broker, step.value)
+    async def _administer(
+        self, step: h.Ask | h.Configure | h.Arrange | h.Forge, client: ScriptedClient, broker: BrokerAddress
+    ) -> None:
+        match step:
+            case h.Ask():
+                await administration.ask(client, broker, step.number, step.damage)
+            case h.Configure():
+                await administration.configure(client, broker, step.value)
+            case h.Arrange():
+                nameserver = self.cluster.nameserver_addresses[0]
+                await arranging.arrange(client, broker, nameserver, step.what, step.number)
+            case h.Forge():
+                await deciding.forge(client, broker, step.wrong)
 
     def _flip_bit(self, step: h.FlipBit) -> None:
         """Damages what a broker keeps for later, if nothing will ever make it read its log from there."""
@@ -299,6 +327,7 @@ class Story:
         if damaged is not None:
             key, body = damaged
             self.common.whole_bodies[key] = body
+            self.flipped[step.what] += 1
             self.world.record_fault(broker.name, "FlipBit", message_fingerprint(key.encode(), body))
 
     async def _question(
@@ -346,7 +375,7 @@ class Story:
         await self._revive()
         self.world.record_fault("world", "Settled")
         await asyncio.gather(*self.operations)
-        if any(isinstance(step, h.SendHalf) for step in self.history.steps):
+        if self._has_halves:
             for round_ in range(6):
                 for node in self.clients:
                     for broker in self.cluster.brokers:
@@ -354,6 +383,10 @@ class Story:
                 await asyncio.sleep(TRANSACTIONS_SETTLE_S / 6)
                 assert round_ < 6
             await asyncio.gather(*self.operations)
+
+    @property
+    def _has_halves(self) -> bool:
+        return any(isinstance(step, h.SendHalf) for step in self.history.steps)
 
     def _still_under_way_s(self) -> float:
         """How long a piece may still be on a wire that was slow; what is sent behind it arrives behind it."""
@@ -409,48 +442,21 @@ class Story:
                 yield from seen_tables(serving, node.simulated_disk)
 
     async def _ask_for_offsets(self) -> None:
-        """A member of the group hears what is committed."""
+        """A member of the group hears what is committed, and all are answered over the connections that they have."""
+        for each in self.clients[1:]:
+            for broker in self.cluster.brokers:
+                asked, where, first = self.scripted[each.name], self._address(broker), self._queue(broker, 0)
+                await each.call(lambda c=asked, a=where, q=first: questions.query_bounds(c, a, q))  # type: ignore[misc]  # defaults
         node = self.clients[0]
         member = self.scripted[node.name]
         for broker in self.cluster.brokers:
             for number in range(self.history.setting.queues):
                 queue, address = self._queue(broker, number), self._address(broker)
-                await node.call(lambda q=queue, a=address: member.query_offset(a, q))  # type: ignore[misc]  # defaults
+                await node.call(lambda q=queue, a=address: consuming.query_offset(member, a, q))  # type: ignore[misc]  # defaults
 
     async def _read(self, client: ScriptedClient, broker: Node, queue: MessageQueue) -> None:
         address = self._address(broker)
-        await self.auditor.call(lambda: client.read_to_end(address, queue))
-
-
-def broker_config(history: h.History) -> BrokerConfig:
-    """Without transactions brokers look for them less often: that costs time and finds nothing."""
-    has_halves = any(isinstance(step, h.SendHalf) for step in history.steps)
-    return BrokerConfig(
-        force_register=history.setting.force_register,
-        transaction_check_interval=CHECK_INTERVAL_MS if has_halves else 60 * CHECK_INTERVAL_MS,
-        transaction_time_out=CHECK_IMMUNITY_MS,
-        transaction_check_max=CHECKS_MAX,
-        enable_property_filter=True,
-        sync_flush_timeout=FLUSH_TIMEOUT_MS,
-        register_broker_timeout_mills=REGISTER_TIMEOUT_MS,
-    )
-
-
-def limits(setting: h.Setting) -> Limits | None:
-    return Limits(write_buffer_high_bytes=setting.write_buffer_bytes) if setting.write_buffer_bytes else None
-
-
-def store_config(setting: h.Setting) -> StoreConfig:
-    return StoreConfig(
-        log_file_bytes=setting.log_file_bytes,
-        queue_file_bytes=20 * 64,
-        index_slots=16,
-        index_entries=64,
-        message_bytes_max=16 * 1024,
-        delay_levels=" ".join(f"{seconds}s" for seconds in DELAYS_S),
-        flush_mode=FlushMode.SYNC if setting.sync_flush else FlushMode.ASYNC,
-        maintain_period_ms=setting.maintain_ms,
-    )
+        await self.auditor.call(lambda: consuming.read_to_end(client, address, queue))
 
 
 def run_history(history: h.History, engine: str = "reference", *, strict: bool = False) -> Run:
@@ -465,5 +471,8 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
     lines = [line_of(node, recorded) for node, recorded in world.events]
     promises = Promises(flush_sync=history.setting.sync_flush, settled=not violations)
     others = [*one_answer_per_request(story.wire.frames), *story.wire.faults, *story.unsaved]
+    others += story.common.wrong
+    others += asked_enough(lines, CHECKS_MAX)
+    others += arranged_is_so(story.common.arranged, lines)
     found = [*judge(lines, promises), *others]
-    return Run(violations + found, history, lines, world, story.common.requests)
+    return Run(violations + found, history, lines, world, story.common.requests, story.flipped)

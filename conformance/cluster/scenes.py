@@ -197,6 +197,14 @@ def plenty(pick: Pick) -> list[h.Step]:
     return [*sent, h.AdvanceClock(100), h.Pull(pick(0, 2), broker, queue, (33, ALL)[pick(0, 1)])]
 
 
+def reads_slowly(pick: Pick) -> list[h.Step]:
+    """Somebody asks for much and reads it slowly, so that the broker must wait, and asks again when that is over."""
+    client, broker, queue = pick(0, 2), pick(0, 1), pick(0, 1)
+    sent, slow = h.Send(client, broker, queue, 4, 3_000), h.SlowReader(client, (500, 5_000)[pick(0, 1)])
+    reads: list[h.Step] = [h.Pull(client, broker, queue, 8) for _ in range(2)]
+    return [sent, h.AdvanceClock(100), slow, *reads, h.AdvanceClock(10_000), h.QueryBounds(client, broker, queue)]
+
+
 def found_soon(pick: Pick) -> list[h.Step]:
     """Somebody looks for a topic soon after its first message."""
     sent = h.Send(pick(0, 2), pick(0, 1), pick(0, 1))

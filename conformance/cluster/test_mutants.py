@@ -34,6 +34,10 @@ QUICKLY_FOUND = {
     "groups-not-saved": {"TablesSaved"},
     "only-one-topic-registered": {"RouteKnown"},
     "properties-in-ascii": {"NoInvention"},
+    "any-group-decides": {"SidesAgree", "NoHalfVisible", "RolledBackNeverVisible", "NodeCoherent"},
+    "final-points-elsewhere": {"NoInvention"},
+    "delete-leaves-route": {"ArrangedIsSo"},
+    "pump-forgotten": {"AnsweredWhenCalm", "HeldPullWakes"},
 }
 """Mistake -> the promises of which one is found broken."""
 

@@ -16,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from conformance.group.attempts import Choice, writable
 from conformance.group.history import Asked, Produce, Setting
 from refmq.aio.consumer import Consumer
 from refmq.aio.producer import Producer
@@ -84,6 +85,8 @@ class Common:
     last_heard_s: float = 0.0
     """When a listener was last called, or done."""
 
+    choices: list[Choice] = field(default_factory=list)
+    """Of messages whose queue the producer chose, in their order."""
     requests: Counter[int] = field(default_factory=Counter)
     """What consumers asked, by code."""
 
@@ -198,9 +201,20 @@ class Member:
             queue.queue_id,
             a=message.reconsume_times,
             b=message.queue_offset,
-            c=message.fingerprint,
+            c=message.fingerprint if _is_whole(message) else message.fingerprint ^ 1,
         )
         self.node.recorder.record(event, outcome, operation)
+
+
+def _keys(number: int) -> tuple[str, str]:
+    return f"k{number}", f"l{number}"
+
+
+def _is_whole(message: ReceivedMessage) -> bool:
+    """Whether a message has what its sender gave it, however often it was sent back. Otherwise it is another one."""
+    number = int(message.body.partition(b":")[0])
+    said = (message.topic, message.properties.get("number"), tuple(message.keys), message.tag)
+    return said == (TOPIC, str(number), _keys(number), "ab"[number % 2])
 
 
 class Sending:
@@ -212,6 +226,7 @@ class Sending:
         self._opened = asyncio.Event()
         self._begun: dict[asyncio.Task[object] | None, tuple[int, int, int]] = {}
         """Task that sends -> operation, class of the message, its fingerprint when it has gone out."""
+        self._choosing: dict[asyncio.Task[object] | None, Choice] = {}
 
     async def run(self) -> None:
         producer = Producer(
@@ -239,6 +254,9 @@ class Sending:
         body = f"{number}:".encode().ljust(step.body_bytes, b".")
         task, operation = asyncio.current_task(), self.common.begin()
         self._begun[task] = (operation, number % 2, 0)
+        if broker is None:
+            self.common.choices.append(Choice())
+            self._choosing[task] = self.common.choices[-1]
 
         def chosen(queues: object) -> MessageQueue:
             assert isinstance(queues, list)
@@ -248,7 +266,11 @@ class Sending:
 
         outcome = Outcome.OK
         try:
-            await self._producer.send(TOPIC, body, tag="ab"[number % 2], queue=chosen if broker is not None else None)
+            queue = chosen if broker is not None else None
+            said = {"number": str(number)}
+            await self._producer.send(
+                TOPIC, body, tag="ab"[number % 2], keys=_keys(number), properties=said, queue=queue
+            )
         except SendFailed as error:
             outcome = Outcome.UNKNOWN if error.maybe_stored else Outcome.FAIL
         except BrokerError:
@@ -257,17 +279,29 @@ class Sending:
             outcome = Outcome.FAIL
         finally:
             _, kind, message = self._begun.pop(task)
+            self._choosing.pop(task, None)
         if message:
             self._record(outcome, operation, kind, message)
 
     def _goes_out(self, attempt: Attempt) -> None:
         task = asyncio.current_task()
         operation, kind, known = self._begun[task]
+        if task in self._choosing:
+            self._note(self._choosing[task], attempt.queue)
         if known:
             return
         message = message_fingerprint(attempt.plan.msg_id.encode(), attempt.plan.body)
         self._begun[task] = (operation, kind, message)
         self._record(Outcome.INVOKE, operation, kind, message)
+
+    def _note(self, choice: Choice, queue: MessageQueue) -> None:
+        """An attempt, and what there was to choose from."""
+        route = self._producer._instance.routes.get(TOPIC)
+        queues = writable(route) if route is not None else ()
+        if not choice.tried:
+            choice.queues = queues
+        choice.tried.append(queue)
+        choice.brokers.append(frozenset(each.broker for each in queues))
 
     def _record(self, outcome: Outcome, operation: int, kind: int, message: int) -> None:
         event = Event("Produce", PRODUCER_GROUP, TOPIC, a=kind, c=message)

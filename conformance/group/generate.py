@@ -159,6 +159,15 @@ def fails_in_order(pick: Pick) -> list[h.Step]:
     ]
 
 
+def dies_at_a_step(pick: Pick) -> list[h.Step]:
+    """A member dies right behind a step that comes when queues change hands, or when it consumes."""
+    member, broker = pick(0, 2), pick(0, 1)
+    dies = h.ConsumerDeath(member, pick(0, 1) == 1, CLIENT_STEPS[pick(0, len(CLIENT_STEPS) - 1)])
+    sent = h.Produce(broker, pick(0, 2), pick(1, 4))
+    comes: list[h.Step] = [h.Join(member + 1), h.AdvanceClock(25_000), sent, h.AdvanceClock(6_000), h.Join(member)]
+    return [h.ConsumerDeath(member + 1), h.Join(member), h.AdvanceClock(25_000), dies, sent, *comes]
+
+
 SCENES: Final = (
     handed_over,
     cut_off_with_work,
@@ -167,6 +176,7 @@ SCENES: Final = (
     a_stale_view,
     crowded_out,
     fails_in_order,
+    dies_at_a_step,
 )
 
 MIXED: Final = Profile(
@@ -197,7 +207,7 @@ PROFILES: Final = (
     MIXED,
     Profile(  # members come and go
         {h.Produce: 8, h.AdvanceClock: 8, h.Join: 5, h.Leave: 3, h.ConsumerDeath: 3, h.ConsumerPause: 2},
-        scenes=(handed_over, crowded_out),
+        scenes=(handed_over, crowded_out, dies_at_a_step, dies_at_a_step),
     ),
     Profile(  # retries and dead letters
         {h.Produce: 8, h.AdvanceClock: 8, h.Join: 1, h.Leave: 1, h.Refuse: 1, h.Disconnect: 1, h.LoseAnswer: 1},

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from conformance.cluster.client import DELAYS_S
+from conformance.cluster.consuming import DELAYS_S
 from conformance.cluster.faults import disturb, strike
 from conformance.coverage import Cells, cells_of
 from conformance.engines import cluster_engine
 from conformance.group import history as h
+from conformance.group.attempts import attempts_spread
 from conformance.group.clients import CODES, Common, Member, Sending
 from refmq.model.broker_config import BrokerConfig
 from refmq.sim.cluster import Cluster, OpenEngine
@@ -119,6 +120,9 @@ class Story:
             await self._take(step)
             await asyncio.sleep(STEP_S)
         if await self._settle():
+            self._begin_producing(
+                h.Produce(anywhere=True, count=2 * self.history.setting.queues * len(self.cluster.brokers))
+            )
             await self._probe()
             await self._change()
             await self._part()
@@ -246,19 +250,25 @@ class Story:
             await self.cluster.serves(broker)
         self._end_half_open()
         await asyncio.gather(*self.operations)
-        for number in range(len(self.cluster.brokers)):  # a topic that comes into being is found after seconds only
-            self._begin_producing(h.Produce(number))
+        self._touch_topic()
         if not any(node.is_up for node in self.members):
             self.members[0].start()
         loop = self.world.loop
         begin = loop.time()
-        await asyncio.sleep(SETTLE_S)
+        await asyncio.sleep(SETTLE_S / 2)
+        self._touch_topic()  # again: a nameserver that was just started knew no broker, and nothing could be sent
+        await asyncio.sleep(SETTLE_S / 2)
         while self.common.listening or loop.time() - self.common.last_heard_s < QUIET_S:
             if loop.time() - begin > SETTLE_MAX_S:
                 return False  # messages come and come: the oracles will say why
             await asyncio.sleep(QUIET_S / 2)
         self.world.record_fault("world", "Settled")
         return True
+
+    def _touch_topic(self) -> None:
+        """A topic that comes into being is found after seconds only, so it is made before anybody has to be prompt."""
+        for number in range(len(self.cluster.brokers)):
+            self._begin_producing(h.Produce(number))
 
     def _end_half_open(self) -> None:
         """Breaks connections that one side only believes in: it was cut off, or the other side lost its power."""
@@ -330,5 +340,5 @@ def run_history(history: h.History, engine: str = "reference", *, strict: bool =
         except (RunFailed, Stuck, TimeoutError) as error:
             violations.append(Finding("RunFails", f"{type(error).__name__}: {error}"))
     lines = [line_of(node, recorded) for node, recorded in world.events]
-    found = judge_group(lines, Promises(settled=not violations))
+    found = [*judge_group(lines, Promises(settled=not violations)), *attempts_spread(story.common.choices)]
     return Run(violations + found, history, lines, world, story.common.requests)

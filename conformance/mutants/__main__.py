@@ -17,11 +17,13 @@ import click
 
 from conformance.base import REGRESSIONS
 from conformance.mutants.cluster import SEEDED_CLUSTER
+from conformance.mutants.cluster_arranged import SEEDED_ARRANGED
 from conformance.mutants.cluster_edges import SEEDED_EDGES
 from conformance.mutants.cluster_services import SEEDED_SERVICES
 from conformance.mutants.cluster_waiting import SEEDED_WAITING
 from conformance.mutants.equivalent import read, sort_out
 from conformance.mutants.group import SEEDED_GROUP
+from conformance.mutants.group_attempts import SEEDED_ATTEMPTS
 from conformance.mutants.mechanical import SOURCES, Mechanical, mutants_of
 from conformance.mutants.native import build, native_line, native_mistakes, try_native
 from conformance.mutants.seeded import NOT_OURS, SEEDED, Seeded
@@ -64,8 +66,8 @@ OF_CLIENTS = {
 }
 """What the histories of groups are about."""
 
-SEEDED_OF_CLUSTERS = (*SEEDED_CLUSTER, *SEEDED_SERVICES, *SEEDED_WAITING, *SEEDED_EDGES)
-SEEDED_OF = {"store": SEEDED, "cluster": SEEDED_OF_CLUSTERS, "group": SEEDED_GROUP}
+SEEDED_OF_CLUSTERS = (*SEEDED_CLUSTER, *SEEDED_SERVICES, *SEEDED_WAITING, *SEEDED_EDGES, *SEEDED_ARRANGED)
+SEEDED_OF = {"store": SEEDED, "cluster": SEEDED_OF_CLUSTERS, "group": (*SEEDED_GROUP, *SEEDED_ATTEMPTS)}
 
 
 def modules_of(kind: str) -> list[str]:

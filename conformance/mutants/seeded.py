@@ -9,11 +9,12 @@ from typing import Final
 
 from conformance.mutants.mistake import Seeded
 from conformance.mutants.seeded_bugs import SEEDED_BUGS
+from conformance.mutants.seeded_searches import SEEDED_SEARCHES
 from conformance.mutants.seeded_slips import SEEDED_SLIPS
 
 __all__ = ["NOT_OURS", "SEEDED", "Seeded"]
 
-SEEDED: Final = (*SEEDED_BUGS, *SEEDED_SLIPS)
+SEEDED: Final = (*SEEDED_BUGS, *SEEDED_SLIPS, *SEEDED_SEARCHES)
 
 NOT_OURS: Final = {
     "B11": "Multi-dispatch (LMQ) is not supported.",

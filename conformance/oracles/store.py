@@ -6,14 +6,15 @@ promise is about (what was sent and acknowledged), and never ask an engine anyth
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
 from conformance.oracles.config import config_survives
-from conformance.oracles.promised import Promised, number_of, reachable_min
+from conformance.oracles.promised import Promised, number_of
 from conformance.oracles.pulls import pull_faults
+from conformance.oracles.retention import checkpoint_monotone, retention_prefix
+from conformance.oracles.searches import index_finds_every_key, time_search_exact
 from conformance.oracles.store_events import (
     Checkpoint,
     Cut,
@@ -21,7 +22,6 @@ from conformance.oracles.store_events import (
     DeleteTopic,
     DeletionsKept,
     DiskFault,
-    ExpireFile,
     Failed,
     FaultsOver,
     Observation,
@@ -30,7 +30,6 @@ from conformance.oracles.store_events import (
     Promoted,
     Pulled,
     PutRefused,
-    Queue,
     Readout,
     Recovered,
     Replicated,
@@ -238,54 +237,6 @@ def _tags_code(record: Record, origin: Sent | None) -> int:
     return java_hash(tags) if tags else 0
 
 
-def index_finds_every_key(observations: Iterable[Observation]) -> Iterator[Finding]:
-    """A query by key finds every retained message that has the key, and only messages of that topic and key."""
-    for event, seen in enumerate(observations):
-        if not isinstance(seen, Readout):
-            continue
-        having: dict[tuple[str, str], list[int]] = {}
-        for record in seen.records:
-            for key in dict.fromkeys(record.keys):
-                having.setdefault((record.topic, key), []).append(record.physical_offset)
-        for (topic, key), found in seen.by_key.items():
-            offsets = having.get((topic, key), [])
-            missing = sorted({offset for offset in offsets if offset < seen.dispatched_to} - set(found))
-            if missing:
-                yield Finding("IndexFindsEveryKey", f"key {key} of {topic} does not find {missing}", event)
-            if set(found) - set(offsets):
-                yield Finding("IndexFindsEveryKey", f"key {key} of {topic} finds strangers: {found}", event)
-            newest = seen.newest_by_key.get((topic, key))
-            if newest is not None and list(newest) != list(found)[-1:]:
-                yield Finding("IndexFindsEveryKey", f"of {found} key {key} of {topic} finds {newest} as newest", event)
-            if list(found) != sorted(set(found)):
-                yield Finding(
-                    "IndexFindsEveryKey", f"key {key} of {topic} finds {found}: not in order, or twice", event
-                )
-        indexed = [record for record in seen.records if record.keys and record.physical_offset < seen.dispatched_to]
-        newest_indexed = (indexed[-1].store_ms, indexed[-1].physical_offset) if indexed else None
-        # A message may be half indexed on a full disk: then it is past what is dispatched.
-        if (
-            newest_indexed
-            and seen.index_last
-            and newest_indexed != seen.index_last
-            and (seen.index_last[1] < seen.dispatched_to)
-        ):
-            yield Finding("IndexFindsEveryKey", f"the index says that it ends at {seen.index_last}", event)
-        at = {record.physical_offset: record for record in seen.records}
-        for (topic, key, begin_ms, end_ms), found in seen.by_key_between.items():
-            expected = [
-                offset
-                for offset in having.get((topic, key), ())
-                if begin_ms <= at[offset].store_ms <= end_ms and (offset < seen.dispatched_to or offset in found)
-            ]
-            if list(found) != expected:
-                yield Finding(
-                    "IndexFindsEveryKey",
-                    f"key {key} of {topic} finds {found} from {begin_ms} to {end_ms}, and should find {expected}",
-                    event,
-                )
-
-
 def recovery_idempotent(observations: Iterable[Observation]) -> Iterator[Finding]:
     """A recovery that is interrupted and repeated ends as an undisturbed one."""
     for event, seen in enumerate(observations):
@@ -315,132 +266,6 @@ def never_serve_unflushed(observations: Iterable[Observation]) -> Iterator[Findi
         if isinstance(seen, ServeMessage) and seen.must_be_durable and not seen.is_durable:
             what = _name(seen.record) if isinstance(seen.record, Record) else seen.record
             yield Finding("NeverServeUnflushed", f"{what} was served and is not durable", event)
-
-
-def time_search_exact(observations: Iterable[Observation]) -> Iterator[Finding]:
-    """The search by time finds the first message stored at or after the time (or the last at or before it)."""
-    for event, seen in enumerate(observations):
-        if isinstance(seen, Readout):
-            log_times = [record.store_ms for record in seen.records]
-            if log_times != sorted(log_times):
-                yield Finding("TimeSearchExact", f"store times go back in the log: {log_times}", event)
-            for (topic, queue_id), queue in seen.queues.items():
-                times = [record.store_ms for record in queue.served if isinstance(record, Record)]
-                if len(times) != queue.max_offset - queue.min_offset:
-                    continue  # QueueMatchesLog says so already
-                if queue.store_times is not None and list(queue.store_times) != times:
-                    yield Finding(
-                        "TimeSearchExact", f"{topic}/{queue_id} has times {times} and says {queue.store_times}", event
-                    )
-                for at_ms, boundary, found in queue.times:
-                    expected = _search(queue, times, at_ms, boundary)
-                    if found != expected:
-                        yield Finding(
-                            "TimeSearchExact",
-                            f"{boundary} bound of {at_ms} in {topic}/{queue_id} with times {times} "
-                            f"from {queue.min_offset}: found {found}, expected {expected}",
-                            event,
-                        )
-
-
-def _search(queue: Queue, times: list[int], at_ms: int, boundary: str) -> int:
-    if boundary == "lower":
-        return queue.min_offset + bisect_left(times, at_ms)
-    if boundary == "nearest":
-        # The first of those at the time itself; otherwise the nearer neighbour, the earlier one of two.
-        after = bisect_left(times, at_ms)
-        before = after - 1
-        if after == len(times) or (
-            before >= 0 and times[after] != at_ms and at_ms - times[before] <= times[after] - at_ms
-        ):
-            after = before
-        return queue.min_offset + max(0, after)
-    return queue.min_offset + max(0, bisect_right(times, at_ms) - 1)
-
-
-def retention_prefix(observations: Iterable[Observation]) -> Iterator[Finding]:
-    """Cleaning removes the oldest files only, never a hole in the middle, never the last, never one too young."""
-    log_min = reachable = 0  # where the log starts; where it may start, if cleaning was interrupted
-    after_power_loss = False  # a file whose name was never flushed may be gone; AckedSurvives knows if it mattered
-    for event, seen in enumerate(observations):
-        match seen:
-            case ExpireFile(interrupted=True):
-                reachable = max(reachable, reachable_min(seen))
-            case ExpireFile():
-                for sentence in _expiry_faults(seen):
-                    yield Finding("RetentionPrefix", sentence, event)
-                reachable = max(reachable, min(seen.begins_after, default=0))
-                if seen.removed_count:  # otherwise it made nothing durable that an interrupted one had removed
-                    log_min = reachable
-            case Readout():
-                if seen.records and seen.log_min < log_min:
-                    yield Finding("RetentionPrefix", f"the log begins at {seen.log_min} again, before {log_min}", event)
-                if seen.log_min > reachable and not after_power_loss:
-                    yield Finding(
-                        "RetentionPrefix", f"the log begins at {seen.log_min}: files from {log_min} are gone", event
-                    )
-                if seen.is_full:  # after a start; a removal whose flush has failed may still be undone
-                    log_min = reachable = max(log_min, seen.log_min)
-                after_power_loss = False
-            case PowerLoss():
-                after_power_loss = True
-            case _:
-                pass
-
-
-def _expiry_faults(seen: ExpireFile) -> Iterator[str]:
-    begins = [begin for begin, _ in seen.files]
-    kept = len(seen.begins_after)
-    removed = seen.files[: len(begins) - kept]
-    if list(seen.begins_after) != begins[len(begins) - kept :]:
-        yield f"of the files {begins} cleaning left {list(seen.begins_after)}"
-    elif begins and not kept:
-        yield "cleaning removed the last file"
-    if len(removed) != seen.removed_count:
-        yield f"cleaning says that {seen.removed_count} files went, and {len(removed)} did"
-    if len(removed) > seen.files_max:
-        yield f"{len(removed)} files went at once, and {seen.files_max} may"
-    if removed and not seen.allowed:
-        yield "cleaning removed files at the wrong hour"
-    for begin, modified_ms in removed:
-        if not seen.forced and seen.now_ms < modified_ms + seen.reserved_ms:
-            yield f"file {begin} was removed {seen.now_ms - modified_ms} ms after its last change"
-    for begin, _ in seen.files[1 : len(removed) + 1]:
-        if begin > seen.safe_to:
-            yield f"the file before {begin} was removed, but only what is before {seen.safe_to} is safe"
-    if seen.required and len(removed) < seen.files_max and len(begins) > len(removed) + 1:
-        begin, modified_ms = seen.files[len(removed)]
-        is_expired = seen.forced or seen.now_ms >= modified_ms + seen.reserved_ms
-        if is_expired and begins[len(removed) + 1] <= min(seen.safe_before, seen.safe_to):
-            yield f"file {begin} has expired and was kept"
-
-
-def checkpoint_monotone(observations: Iterable[Observation]) -> Iterator[Finding]:
-    """Checkpoint stamps never run ahead of the durable data they describe."""
-    for event, seen in enumerate(observations):
-        if not isinstance(seen, Checkpoint):
-            continue
-        for name, stamp, bound, missing in (
-            ("log", seen.log_ms, seen.log_to, seen.missing_in_log),
-            ("queue", seen.queue_ms, seen.queues_to, seen.missing_in_queues),
-            ("index", seen.index_ms, seen.index_to, seen.missing_in_index),
-        ):
-            # Records of the same millisecond may stand on both sides of a stamp.
-            covered = [offset for store_ms, offset in missing if store_ms < stamp or offset < bound]
-            if covered:
-                yield Finding(
-                    "CheckpointMonotone",
-                    f"the {name} stamp ({stamp} ms, offset {bound}) covers the records at {covered}, "
-                    f"which a power loss would take from the {name}",
-                    event,
-                )
-        if seen.missing_for_java:
-            yield Finding(
-                "CheckpointMonotone",
-                f"by these stamps ({seen.queue_ms} ms for queues, {seen.index_ms} ms for the index) Java would neither "
-                f"keep nor build again the index entries of the records at {list(seen.missing_for_java)}",
-                event,
-            )
 
 
 def recovery_finishes(observations: Iterable[Observation]) -> Iterator[Finding]:

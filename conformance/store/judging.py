@@ -1,214 +1,146 @@
-"""Steps of which one knows beforehand what they must do: puts, flushes and dispatch by their rules, cleaning.
+"""What a step must do at once, and what it did: puts, acknowledgements, dispatch, maintenance by its rules.
 
-Each is taken and compared with what was to be expected; the oracles judge what can only be judged later.
+Pure functions over what `stepping` has seen of one step; each yields a sentence for what is not as it must be. What
+can only be judged later is the business of the oracles.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from conformance.oracles import store_events as seen
-from conformance.store import history as h
-from conformance.store import messages, observing, raw, telling
-from conformance.store.drive import ack, drive, plan, put
-from conformance.store.flush_rules import not_durable, queues_with_full_pages
-from conformance.store.observing import FULL_PERCENT
-from refmq.model.ids import TimestampMs
-from refmq.sim.disk import Fault
-from refmq.store import MessageStore, PutResult, PutStatus
-
-if TYPE_CHECKING:
-    from conformance.store.runner import Runner
-
-RESERVED_MS: Final = 72 * 3600 * 1000
-DELETE_HOUR: Final = 4
-CAPACITY_BYTES: Final = 1 << 40
+from refmq.store import PutStatus
 
 
-def maintain(life: Runner, store: MessageStore, after_ms: int) -> None:
-    flushed, dispatched, faults = store.flushed_to, store.dispatched_to, len(life.disk.happened)
-    full_queues = queues_with_full_pages(life.rules, store, life.disk)
-    is_disturbed = life.meanwhile is not None
-    drive(store.maintain(TimestampMs(life.now_ms)))
-    was_set_back, life.clock_was_set_back = life.clock_was_set_back, False
-    if not store.accepts_puts or faults < len(life.disk.happened) or is_disturbed:
-        life.rules = None  # the disk is full, or a flush has failed: it tries again when it can
-    if not store.accepts_puts:
-        is_full = faults < len(life.disk.happened) or life.used_percent > FULL_PERCENT
-        has_failed = Fault.FLUSH_FAILS in life.disk.happened
-        is_full |= store.dispatched_to < (store.flushed_to if life.setting.sync_flush else store.log_max)
-        if life.owes_checkpoint and not (is_full or has_failed or is_disturbed):
-            life.see(seen.Failed("maintain", "there is room again, and puts are refused"))
-        # It had to make everything durable and found no room: the next round does it, whatever the time. With
-        # somebody at work meanwhile nobody knows whom the full disk met.
-        life.may_owe = faults < len(life.disk.happened) and not has_failed
-        life.owes_checkpoint = life.may_owe and not is_disturbed
-        return
-    life.may_owe = False
-    if not life.disk.happened and not is_disturbed:
-        life.see(seen.DeletionsKept())
-    judge_maintain(life, store, flushed)
-    if life.rules is not None and life.rules.by_queue_pages:
-        for sentence in not_durable(full_queues, life.disk):
-            life.see(seen.Failed("maintain", sentence))
-    if was_set_back or life.is_lied_to:
-        return  # nobody knows how much time has passed, or what is durable
-    is_thorough = life.rules is not None and life.rules.by_queues
-    if is_thorough or life.owes_checkpoint:
-        life.owes_checkpoint = False
-        found = raw.checkpoint(life.disk, life.setting, life.deleted_to)
-        behind = [offset for _, offset in found.missing_in_queues if offset < dispatched]
-        if behind:
-            life.see(seen.Failed("maintain", f"it is time, and the units of {behind} are not durable"))
-        is_half_indexed = life.disk.happened and store.dispatched_to < store.log_max
-        if 0 <= found.queues_to < dispatched and not is_half_indexed:
-            life.see(seen.Failed("maintain", f"it is time, and the checkpoint says {found.queues_to}"))
-        observing.look_for_expired_files(life, store, is_disturbed)
+class SeenPut(NamedTuple):
+    """A message was put, and is stored or refused."""
+
+    status: PutStatus
+    is_legal: bool
+    refusal: PutStatus | None
+    """With which status one that is not legal has to be refused; None for one that is."""
+    accepts: bool
+    """Whether the store took puts before."""
+    had_room: bool
+    """Whether no fault struck, and the disk has its whole size."""
 
 
-def judge_maintain(life: Runner, store: MessageStore, flushed: int) -> None:
+def refused(seen: SeenPut) -> Iterator[str]:
+    """A put that was refused: there must be a reason, and it must be told."""
+    assert not seen.status.is_stored
+    if seen.is_legal and seen.accepts and seen.had_room:
+        yield f"{seen.status.name} for a message that can be stored"
+    if not seen.is_legal and seen.accepts and seen.status is not seen.refusal:
+        yield f"{seen.status.name} for a message that is not legal"
+
+
+class SeenPlace(NamedTuple):
+    """Where a message was stored, and what its sender was told."""
+
+    expected_at: int
+    physical_offset: int
+    is_certain: bool
+    """Whether nothing explains another place: a roll that found no room may be half done."""
+    expected: tuple[object, ...]
+    found: tuple[object, ...]
+    expected_bytes: int
+    size_bytes: int
+    misplaced: str | None
+    """What is wrong with the places of its records."""
+
+
+def stored(seen: SeenPlace, *, is_legal: bool) -> Iterator[str]:
+    """A put that was stored: where it belongs, and told as it is."""
+    if not is_legal:
+        yield "a message that fits no record was stored"
+    if seen.misplaced is not None:
+        yield seen.misplaced
+    if seen.physical_offset != seen.expected_at and seen.is_certain:
+        yield f"a record was put at {seen.physical_offset} instead of {seen.expected_at}"
+    if seen.found != seen.expected:
+        yield f"{seen.found} instead of {seen.expected}"
+    if seen.size_bytes != seen.expected_bytes:
+        yield f"a result of {seen.size_bytes} bytes"
+
+
+class SeenAnswer(NamedTuple):
+    """What a producer that waits is told."""
+
+    status: PutStatus
+    what: str
+    is_safe: bool
+    """Whether its message is as safe as the flush mode promises."""
+    accepts: bool
+    has_failed: bool
+    """Whether a flush has failed in this life."""
+
+
+def answered(seen: SeenAnswer) -> Iterator[str]:
+    if seen.is_safe and seen.status is not PutStatus.PUT_OK and seen.accepts:
+        yield f"{seen.status.name} for {seen.what}"
+    if seen.status is PutStatus.PUT_OK and seen.has_failed:
+        yield f"PUT_OK for {seen.what} after a flush has failed"
+
+
+class SeenDispatch(NamedTuple):
+    """Records were dispatched, or none."""
+
+    begin: int
+    """Up to where it was done before,"""
+    end: int
+    """... and is now."""
+    bound: int
+    """Up to where it may be."""
+    told: int
+    """Of how many messages whoever waits has heard."""
+    is_disturbed: bool
+    """Whether a fault struck meanwhile."""
+    refuses_puts: bool
+    """Whether the store refuses puts, and nothing explains it."""
+
+
+def dispatched(seen: SeenDispatch) -> Iterator[str]:
+    if not seen.is_disturbed:
+        if not seen.told and seen.end < seen.bound:
+            yield f"nothing from {seen.begin} on, and the log can be dispatched to {seen.bound}"
+        if seen.refuses_puts:
+            yield "there is room again, and puts are refused"
+    if seen.end > max(seen.begin, seen.bound):
+        yield f"dispatched to {seen.end}, and only {seen.bound} may be served"
+
+
+class SeenMaintenance(NamedTuple):
+    """What a round of maintenance did to the log."""
+
+    flushed_before: int
+    flushed_to: int
+    written_to: int
+    appended_to: int
+    """Up to where messages were put; a transient pool may hold some back."""
+    is_sync: bool
+    is_flush_due: bool
+    """By the rules; never with sync flush."""
+    is_commit_due: bool
+    """Whether the transient pool has to write what it holds."""
+
+
+def maintained(seen: SeenMaintenance) -> Iterator[str]:
     """The log is flushed when its rules say so, and otherwise not."""
-    rules = life.rules
-    if rules is None:
+    if seen.is_sync:
+        if seen.flushed_to != seen.written_to:
+            yield f"{seen.flushed_to} of {seen.written_to} is flushed, and nobody waits"
         return
-    if life.setting.sync_flush and store.flushed_to != store.log_max:
-        life.see(seen.Failed("maintain", f"{store.flushed_to} of {store.log_max} is flushed, and nobody waits"))
-    has_deleted, life.has_deleted = life.has_deleted, False
-    if life.setting.sync_flush:
-        rules.flushes(life.now_ms, 0, 0, has_deleted=has_deleted)
-        return
-    if life.setting.transient_pool and rules.commits(life.now_ms) and store.log_max < life.appended_to:
-        life.see(seen.Failed("maintain", f"only {store.log_max} of {life.appended_to} left the transient pool"))
-    is_due = rules.flushes(life.now_ms, flushed, store.log_max, has_deleted=has_deleted)
-    expected = store.log_max if is_due else flushed
-    if store.flushed_to != expected:
-        life.see(seen.Failed("maintain", f"the log is flushed to {store.flushed_to} instead of {expected}"))
+    if seen.is_commit_due and seen.written_to < seen.appended_to:
+        yield f"only {seen.written_to} of {seen.appended_to} left the transient pool"
+    expected = seen.written_to if seen.is_flush_due else seen.flushed_before
+    if seen.flushed_to != expected:
+        yield f"the log is flushed to {seen.flushed_to} instead of {expected}"
 
 
-def dispatch(life: Runner, store: MessageStore, count: int) -> None:
-    """Whoever waits for messages hears of each one, in order."""
-    begin, faults = store.dispatched_to, len(life.disk.happened)
-    told = store.dispatch(count)
-    life.may_lack_room = False
-    bound = store.flushed_to if life.setting.sync_flush else store.log_max
-    if faults == len(life.disk.happened):
-        if not told and store.dispatched_to < bound:
-            life.see(seen.Failed("dispatch", f"nothing from {begin} on, and the log can be dispatched to {bound}"))
-        has_failed = Fault.FLUSH_FAILS in life.disk.happened
-        is_full = life.may_owe or life.used_percent > FULL_PERCENT
-        if not store.accepts_puts and not has_failed and not is_full:
-            life.see(seen.Failed("dispatch", "there is room again, and puts are refused"))
-    if store.dispatched_to > max(begin, bound):
-        life.see(seen.Failed("dispatch", f"dispatched to {store.dispatched_to}, and only {bound} may be served"))
-    for sentence in telling.faults(store, life.setting, begin, told, count):
-        life.see(seen.Failed("dispatch", sentence))
-    for sentence in telling.told_before(told, life.newest_told):
-        life.see(seen.Failed("dispatch", sentence))
-
-
-def put_illegal(life: Runner, store: MessageStore, step: h.AppendIllegal) -> None:
-    message = messages.illegal(step, life.numbers, life.now_ms)
-    before, accepts = store.log_max, store.accepts_puts
-    now_ms = TimestampMs(life.now_ms)
-    result = put(store, message, now_ms)
-    expected = PutStatus.MESSAGE_ILLEGAL if accepts else PutStatus.SERVICE_NOT_AVAILABLE
-    if result.status is not expected or store.log_max != before:
-        life.see(seen.Failed("put", f"{result.status.name} for a message with {step.how}"))
-
-
-def put_message(life: Runner, store: MessageStore, to_send: messages.ToSend, *, early: bool) -> None:
-    life.numbers += len(to_send.sent)
-    for sent in to_send.sent:
-        life.see(sent)
-    now_ms = TimestampMs(life.now_ms)
-    accepts, faults = store.accepts_puts, len(life.disk.happened)
-    place = messages.next_place(max(life.appended_to, int(store.log_max)), to_send.sent, life.setting.log_file_bytes)
-    message = to_send.message
-    planned = plan(store, message, now_ms)
-    status = planned if isinstance(planned, PutStatus) else store.append(planned)
-    if isinstance(planned, PutStatus) or not status.is_stored:
-        for sent in to_send.sent:
-            life.see(seen.PutRefused(sent.number, status.name))
-        is_legal = messages.is_legal(to_send, life.setting)
-        has_room = life.disk.capacity_bytes == CAPACITY_BYTES
-        if is_legal and accepts and has_room and faults == len(life.disk.happened):
-            life.see(seen.Failed("put", f"{status.name} for a message that can be stored"))
-        if not is_legal and accepts and status is not messages.refusal(to_send, life.setting):
-            life.see(seen.Failed("put", f"{status.name} for a message that is not legal"))
-        return
-    if not messages.is_legal(to_send, life.setting):
-        life.see(seen.Failed("put", "a message that fits no record was stored"))
-    result = PutResult.of(status, planned)
-    if (places := messages.misplaced(planned, to_send.sent)) is not None:
-        life.see(seen.Failed("put", places))
-    physical_offset, queue_offset = int(result.physical_offset), int(result.queue_offset)
-    if physical_offset != place and not life.disk.happened:  # a roll that found no room may be half done
-        life.see(seen.Failed("put", f"a record was put at {physical_offset} instead of {place}"))
-    for sent in to_send.sent:
-        size = messages.record_bytes(sent)
-        life.see(seen.Stored(sent.number, physical_offset, size, queue_offset, result.store_timestamp_ms))
-        physical_offset += size
-        queue_offset += 1
-    first = to_send.sent[0]
-    expected = (first.topic, first.queue_id, len(to_send.sent), physical_offset, messages.ids(result, to_send.sent))
-    if (result.topic, result.queue_id, result.count, result.durable_at, result.message_id) != expected:
-        life.see(seen.Failed("put", f"{result} instead of {expected}"))
-    if result.size_bytes != physical_offset - result.physical_offset:
-        life.see(seen.Failed("put", f"a result of {result.size_bytes} bytes"))
-    life.appended_to = max(life.appended_to, int(result.durable_at))
-    life.waiting.append((result, tuple(sent.number for sent in to_send.sent)))
-    if early or not life.setting.sync_flush:
-        answer(life, store)
-
-
-def answer(life: Runner, store: MessageStore, covered: int = 0) -> None:
-    """Every waiting producer is told what may be told. `covered` is how far a flush had to go, if there was one."""
-    for result, numbers in life.waiting:
-        status = ack(store, result, sync_flush=life.setting.sync_flush)
-        is_safe = not life.setting.sync_flush or result.durable_at <= max(covered, store.flushed_to)
-        if is_safe and status is not PutStatus.PUT_OK and store.accepts_puts:
-            life.see(seen.Failed("AckPut", f"{status.name} for {result}, flushed to {store.flushed_to}"))
-        if status is PutStatus.PUT_OK and life.has_failed:
-            life.see(seen.Failed("AckPut", f"PUT_OK for {result} after a flush has failed"))
-        if status is PutStatus.PUT_OK:
-            for number in numbers:
-                life.see(seen.AckPut(number, promises_power=life.setting.sync_flush))
-    life.waiting.clear()
-
-
-def clean(life: Runner, step: h.ExpireFile, store: MessageStore) -> None:
-    life.now_ms += step.after_ms
-    used = life.disk.usage("").total_bytes - life.disk.usage("").free_bytes
-    life.disk.capacity_bytes = max(1, -(-used * 100 // step.used_percent))
-    before = tuple(
-        (int(name), int(life.disk.info(f"commitlog/{name}").modified_ms)) for name in life.disk.list("commitlog")
-    )
-    due = step.hour in (DELETE_HOUR, None) or step.used_percent > 75
-    has_failed = Fault.FLUSH_FAILS in life.disk.happened
-    safe_before = observing.safe_to(life, store)
-    removed, is_disturbed = -1, life.meanwhile is not None
-    life.used_percent = step.used_percent
-    try:
-        removed = drive(store.clean(TimestampMs(life.now_ms), step.hour))
-        if store.accepts_puts and step.used_percent > FULL_PERCENT:
-            life.see(seen.Failed("clean", f"puts are accepted on a disk that is {step.used_percent} % full"))
-        if removed > 0:
-            observing.look_for_expired_files(life, store, is_disturbed)
-    finally:
-        life.disk.capacity_bytes = CAPACITY_BYTES
-        life.see(
-            seen.ExpireFile(
-                files=before,
-                begins_after=observing.log_begins(life, before[-1][0] if before else 0) if removed >= 0 else (),
-                removed_count=removed,
-                now_ms=life.now_ms,
-                reserved_ms=RESERVED_MS,
-                forced=step.used_percent > 85,
-                allowed=due,
-                required=due and not has_failed,
-                files_max=life.setting.files_max,
-                interrupted=removed < 0,
-                safe_to=observing.safe_to(life, store),
-                safe_before=safe_before,
-            )
-        )
+def checkpointed(behind: list[int], queues_to: int, dispatched: int, *, is_half_indexed: bool) -> Iterator[str]:
+    """A thorough round made everything durable: `behind` are the records without durable units, `queues_to` is what the
+    checkpoint says, -1 without one."""
+    if behind:
+        yield f"it is time, and the units of {behind} are not durable"
+    if 0 <= queues_to < dispatched and not is_half_indexed:
+        yield f"it is time, and the checkpoint says {queues_to}"

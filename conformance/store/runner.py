@@ -1,27 +1,28 @@
 """Takes the steps of a history one by one, on the simulated disk: drives a store through its lives.
 
-What is looked at stands in `observing`, and in `judging` what a step must do at once.
+Steps of which one knows what they must do are taken in `stepping` and judged in `judging`; `observing` looks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from conformance.engines import StoreEngine, store_engine
 from conformance.oracles import store_events as seen
 from conformance.oracles.store import judge
-from conformance.store import damage, judging, messages, observing, raw
+from conformance.store import damage, messages, observing, raw, stepping
 from conformance.store import history as h
 from conformance.store.counted import Cells, Told
 from conformance.store.damage import ABORT
 from conformance.store.damaged import leftovers, must_be_refused, start_damaged
 from conformance.store.drive import drive
 from conformance.store.flush_rules import FlushRules
-from conformance.store.judging import CAPACITY_BYTES
 from conformance.store.readout import ALL
 from conformance.store.replica import replicate
 from conformance.store.serving import serve
+from conformance.store.stepping import CAPACITY_BYTES
 from refmq.errors import DamagedLog, DiskError, DiskFailed, StoreInUse
 from refmq.model.ids import TimestampMs
 from refmq.sim.choice import harshest, mildest, scripted
@@ -33,14 +34,8 @@ from refmq.verify.oracles.base import Finding
 BEGIN_MS: Final = 1_700_000_000_000
 CONFIG: Final = "config/delayOffset.json"
 _MAY_FAIL: Final = (
-    h.FlushLog,
-    h.Maintain,
-    h.StopStore,
-    h.RestartStore,
-    h.ExpireFile,
-    h.CleanQueues,
-    h.DispatchMessage,
-    h.SaveConfig,
+    *(h.FlushLog, h.Maintain, h.StopStore, h.RestartStore),
+    *(h.ExpireFile, h.CleanQueues, h.DispatchMessage, h.SaveConfig),
 )
 """Steps that a full or failing disk may stop."""
 _FLUSHING: Final = (h.FlushLog, h.Maintain, h.ExpireFile, h.CleanQueues)
@@ -173,24 +168,24 @@ class Runner:
         match step:
             case h.AppendMessage():
                 room = self.setting.log_file_bytes - store.log_max % self.setting.log_file_bytes
-                judging.put_message(
+                stepping.put_message(
                     self, store, messages.one(step, self.numbers, self.now_ms, room, self.host), early=step.early
                 )
             case h.AppendBatch():
-                judging.put_message(
+                stepping.put_message(
                     self, store, messages.batch(step, self.numbers, self.now_ms, self.host), early=False
                 )
             case h.AppendIllegal():
-                judging.put_illegal(self, store, step)
+                stepping.put_illegal(self, store, step)
             case h.FlushLog():
                 self._flush(store)
             case h.DispatchMessage(count):
-                judging.dispatch(self, store, count)
+                stepping.dispatch(self, store, count)
             case h.Maintain(after_ms):
                 self.now_ms += after_ms
-                judging.maintain(self, store, after_ms)
+                stepping.maintain(self, store, after_ms)
             case h.ExpireFile():
-                judging.clean(self, step, store)
+                stepping.clean(self, step, store)
             case h.CleanQueues():
                 is_disturbed = self.meanwhile is not None
                 drive(store.clean_queues())
@@ -276,7 +271,7 @@ class Runner:
         for _ in range(step.count):
             self.now_ms += step.after_ms
             room = self.setting.log_file_bytes - self.store.log_max % self.setting.log_file_bytes
-            judging.put_message(
+            stepping.put_message(
                 self, self.store, messages.one(message, self.numbers, self.now_ms, room, self.host), early=False
             )
         if step.dispatch:
@@ -295,7 +290,7 @@ class Runner:
         covered = max((int(result.durable_at) for result, _ in self.waiting), default=0)
         drive(store.flush())
         observing.note_progress(self)
-        judging.answer(self, store, covered)
+        stepping.answer(self, store, covered)
 
     def _serve(self, step: h.ServeMessage, store: MessageStore) -> None:
         self.observations.extend(serve(step, store, self.disk, self.setting))
@@ -463,6 +458,11 @@ class Runner:
 
     def see(self, observation: seen.Observation) -> None:
         self.observations.append(observation)
+
+    def blame(self, step: str, sentences: Iterable[str]) -> None:
+        """A step was not as it must be."""
+        for sentence in sentences:
+            self.see(seen.Failed(step, sentence))
 
     def _failed(self, step: h.Step, error: Exception) -> None:
         self.see(seen.Failed(type(step).__name__, f"{type(error).__name__}: {error}"))

@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from conformance.base import Broken, replay_line, save
 from conformance.engines import BUILT_STORE_ENGINES, store_engine
-from conformance.store import generate
+from conformance.store import generate, patterns, steps
 from conformance.store import history as h
 from conformance.store.runner import Runner, run_history
 from refmq.sim.choice import Choose
@@ -32,7 +32,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize(data=st.data())
     def begin(self, data: st.DataObject) -> None:
-        self.setting = generate.setting(choosing(data))
+        self.setting = steps.setting(choosing(data))
         assume(store_engine(self.engine_name).refuses(self.setting) is None)
         self.steps: list[h.Step] = []
         self.runner = Runner(self.setting, store_engine(self.engine_name))
@@ -47,37 +47,37 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(is_running)
     @rule(data=st.data())
     def append_message(self, data: st.DataObject) -> None:
-        self.take(generate.append_message(choosing(data)))
+        self.take(steps.append_message(choosing(data)))
 
     @precondition(is_running)
     @rule(data=st.data())
     def append_and_dispatch(self, data: st.DataObject) -> None:
-        self.take(generate.append_message(choosing(data)))
+        self.take(steps.append_message(choosing(data)))
         self.take(h.FlushLog())
         self.take(h.DispatchMessage())
 
     @precondition(is_running)
     @rule(data=st.data())
     def anything_running(self, data: st.DataObject) -> None:
-        self.take(generate.next_step(choosing(data), is_running=True))
+        self.take(steps.next_step(choosing(data), is_running=True))
 
     @precondition(is_running)
     @rule(data=st.data())
     def process_crash(self, data: st.DataObject) -> None:
-        self.take(generate.process_crash(choosing(data)))
+        self.take(steps.process_crash(choosing(data)))
 
     @precondition(is_running)
     @rule(data=st.data())
     def power_loss(self, data: st.DataObject) -> None:
-        self.take(generate.power_loss(choosing(data)))
+        self.take(steps.power_loss(choosing(data)))
 
     @precondition(is_running)
     @rule(data=st.data())
     def serve_message(self, data: st.DataObject) -> None:
-        self.take(generate.serve_message(choosing(data)))
+        self.take(steps.serve_message(choosing(data)))
 
     @precondition(is_running)
-    @rule(data=st.data(), pattern=st.sampled_from(generate.PATTERNS))
+    @rule(data=st.data(), pattern=st.sampled_from(patterns.PATTERNS))
     def pattern(self, data: st.DataObject, pattern: Callable[[Choose], tuple[h.Step, ...]]) -> None:
         for step in pattern(choosing(data)):
             self.take(step)
@@ -85,12 +85,12 @@ class StoreMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.is_running())
     @rule(data=st.data())
     def start_store(self, data: st.DataObject) -> None:
-        self.take(generate.start_store(choosing(data)))
+        self.take(steps.start_store(choosing(data)))
 
     @precondition(lambda self: not self.is_running())
     @rule(data=st.data())
     def anything_stopped(self, data: st.DataObject) -> None:
-        self.take(generate.next_step(choosing(data), is_running=False))
+        self.take(steps.next_step(choosing(data), is_running=False))
 
     def teardown(self) -> None:
         if hasattr(self, "runner"):

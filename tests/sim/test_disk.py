@@ -399,3 +399,13 @@ def test_a_bit_that_flips_is_damaged_for_every_reader_and_after_every_loss(flush
     kept = disk.copy().after_power_loss(mildest).contents()["a"][20:21]
     lost = disk.copy().after_power_loss(harshest).contents()["a"][20:21]
     assert (kept, lost) == (b"z", b"z" if flushed else b"\x02")
+
+
+def test_what_is_laid_down_is_not_what_a_crash_left_unfinished_before() -> None:
+    disk = small_disk()
+    disk.create("a", 0)  # the name is not durable
+    disk = disk.after_process_crash()
+    disk.put_contents({"a": b""})
+    disk.remove("a")
+    asyncio.run(disk.flush_directory(""))
+    assert disk.worst_contents() == {}

@@ -513,6 +513,7 @@ ANOMALIES: Final = (
     Invariant("SettingsFollow", "A setting that was changed is so; one that was refused is as before."),
     Invariant("OneAnswerPerRequest", "A request has one answer, and a one-way request none."),
     Invariant("TablesSaved", "When all is quiet the files of a broker hold what it knows."),
+    Invariant("ArrangedIsSo", "What an operator arranges is so when it is read back."),
     Invariant("ConsumedWhenCalm", "In a group that nothing disturbs a message is consumed at once, and once."),
 )
 """What clients see and no specification has: the families of Jepsen's kafka workload for queues, as the promises that

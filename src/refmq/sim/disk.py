@@ -192,7 +192,9 @@ class SimulatedDisk:
                     inode.unflushed.clear()
                 elif up in self._medium.names:
                     continue
-                self._medium.directory(_parent(up)).durable_names[up.rpartition("/")[2]] = inode
+                directory, name = self._medium.directory(_parent(up)), up.rpartition("/")[2]
+                self._forget_changes(directory, name)
+                directory.durable_names[name] = inode
                 self._medium.names[up] = inode
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
@@ -205,6 +207,11 @@ class SimulatedDisk:
         medium.names.pop(path, None)
         directory, name = medium.directory(_parent(path)), path.rpartition("/")[2]
         directory.durable_names.pop(name, None)
+        self._forget_changes(directory, name)
+
+    def _forget_changes(self, directory: Inode, name: str) -> None:
+        """What happened to a name before it was laid down or taken away never comes to be."""
+        medium = self._medium
         medium.changes = [
             change for change in medium.changes if (directory, name) not in (change.added, change.removed)
         ]

@@ -36,7 +36,7 @@ from typing import Any, Final
 from refmq.sim.loop import SimulatedLoop
 from refmq.sim.process import Process
 from refmq.sim.timeline import Timeline
-from refmq.sim.transport import Link, SimulatedSocket, SimulatedTransport
+from refmq.sim.transport import WINDOW_BYTES, Link, SimulatedSocket, SimulatedTransport
 
 SYN_RETRIES_S: Final = (1.0, 3.0, 7.0, 15.0, 31.0, 63.0, 127.0)
 """When Linux repeats an unanswered connection request, and, last, when it gives up (tcp_syn_retries 6)."""
@@ -182,6 +182,8 @@ class Network:
         self._owners: dict[int, SimulatedServer] = {}
         self._ports: dict[str, int] = {}
         self._connections = 0
+        self.window_bytes = WINDOW_BYTES
+        """How much of a connection may be under way or unread, each way."""
         self.heard: Callable[[SimulatedTransport, SimulatedTransport, bytes], None] | None = None
         """Is told of all bytes that arrive: by whom, for whom, which."""
 

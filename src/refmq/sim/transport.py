@@ -7,7 +7,7 @@ What is modelled, from the writer to the reader:
 
 - The transport buffer is unbounded, as asyncio's is; `pause_writing` and `resume_writing` are called at
   the usual marks, so a writer that ignores them shows only in its memory.
-- At most `WINDOW_BYTES` are under way or unread. A reader that pauses fills the window, and then the
+- At most `window_bytes` of the network are under way or unread. A reader that pauses fills the window, and then the
   writer's buffer: back-pressure crosses the wire.
 - A stream arrives in order and whole, cut into other pieces than it was written in.
 - `close` flushes and ends the stream; `abort`, a crash and a broken link reset it, and then bytes under
@@ -38,6 +38,7 @@ class Wire(Protocol):
     """What the ends of a connection ask of the network. `refmq.sim.network.Network` is it."""
 
     loop: SimulatedLoop
+    window_bytes: int
 
     def carry(self, link: Link, sender: SimulatedTransport, data: bytes | None, /) -> None: ...
 
@@ -231,9 +232,9 @@ class SimulatedTransport(asyncio.Transport):
         """Moves bytes from the buffer to the wire, as far as the window allows."""
         if self.link is None or self.is_gone:
             return
-        while self._buffer and self.unread_bytes < WINDOW_BYTES:
+        while self._buffer and self.unread_bytes < self._network.window_bytes:
             chunk = self._buffer.popleft()
-            room = WINDOW_BYTES - self.unread_bytes
+            room = self._network.window_bytes - self.unread_bytes
             if len(chunk) > room:
                 self._buffer.appendleft(chunk[room:])
                 chunk = chunk[:room]

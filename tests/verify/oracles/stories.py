@@ -183,6 +183,14 @@ def waited(ms: int, answer: int = 19, may_ms: int = 5_000) -> Lines:
     return after(ms, lines, ("Pull", OK, {"d": answer}))
 
 
+def stopped_while_waiting(ms: int, fault: str = "", outcome: Outcome = UNKNOWN) -> Lines:
+    """A pull that may wait, its broker that is stopped so much later, perhaps something else, and how the pull ends."""
+    lines = after(ms, story(("Pull", INVOKE, {"d": 60_000})), ("StopBroker", STEP, {"actor": "b"}))
+    if fault:
+        lines = after(1, lines, (fault, STEP, {"actor": "b"}))
+    return after(10, lines, ("Pull", outcome, {"d": 20 if outcome == OK else 0}))
+
+
 def filtered_wait(wanted: int, ms: int) -> Lines:
     """A pull with a filter that waits, a message of class 1, and the answer so much later."""
     lines = story(("PullFiltered", INVOKE, {"operation": 9, "c": wanted, "d": 60_000}))

@@ -10,6 +10,7 @@ from refmq.model import vocabulary
 from refmq.trace.record import Outcome
 from refmq.verify.oracles import NEED_INVOKES, ORACLES, Promises, judge, judge_group
 from refmq.verify.oracles import base as oracle_base
+from refmq.verify.oracles.transactions import asked_enough
 from tests.verify.oracles.group_stories import GROUP_BAD, GROUP_GOOD
 from tests.verify.oracles.lines import Paper
 from tests.verify.oracles.stories import (
@@ -43,6 +44,7 @@ from tests.verify.oracles.stories import (
     refused_lock,
     routed,
     sent_back,
+    stopped_while_waiting,
     story,
     swapped,
     told,
@@ -86,6 +88,10 @@ GOOD_STORIES: list[Lines] = [
     crashed_and_told(5_000),
     crashed_and_told(25_000, fault="FailFlush"),
     crashed_and_told(5_000, fault="FullDisk", end="StopStore"),
+    crashed_and_told(5_000, fault="FailFlush", end="FinishRecovery"),
+    stopped_while_waiting(100),
+    stopped_while_waiting(3_000, fault="Disconnect"),
+    stopped_while_waiting(3_000, outcome=OK),
     delivered_late(100),
     delivered_late(5_000, fault="RestartBroker"),
     acknowledged(101),
@@ -209,6 +215,7 @@ BAD: dict[str, dict[str, Lines]] = {
         "an answer without a message before its time": waited(100),
         "an answer long after its time": waited(12_000),
         "a filter that sleeps through its message": filtered_wait(0b0010, 5_000),
+        "a pull that its broker leaves without an answer": stopped_while_waiting(3_000),
         "a filter that is not told that its queue moved on": filtered_wait(0b1101, 6_000),
     },
     "NeverAskedEarly": {
@@ -240,6 +247,7 @@ BAD: dict[str, dict[str, Lines]] = {
         "a newer one": committed_and_told(4),
         "none": committed_and_told(0),
         "an older one after a stop in good order": crashed_and_told(5_000, end="StopStore"),
+        "an older one after a start that nothing made necessary": crashed_and_told(5_000, end="FinishRecovery"),
         "an older one after a crash, long after the newer one was written down": crashed_and_told(25_000),
     },
     "NeverEarly": {
@@ -597,3 +605,9 @@ def test_one_dropped_swapped_or_changed_event_is_nearly_always_caught() -> None:
             assert f"drop {at} Pull" not in missed
             assert f"change b of {at} Pull" not in missed
             assert f"change c of {at} Pull" not in missed
+
+
+@pytest.mark.parametrize(("times", "count"), [(4, 0), (5, 0), (6, 1)])
+def test_a_question_above_the_limit_is_found(times: int, count: int) -> None:
+    asked = story(("HalfRenewAndCheck", STEP, {"c": 7, "d": times}), ("HalfDiscard", STEP, {"b": times, "c": 7}))
+    assert len(list(asked_enough(asked, 5))) == 2 * count

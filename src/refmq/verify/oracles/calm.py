@@ -101,6 +101,10 @@ class Quiet:
         """The number of the line of the last fault that struck one of these nodes, or the repair of everything."""
         return max(self._settled, *[self._last.get(node, -1) for node in nodes])
 
+    def last_fault_of_any(self, *nodes: str) -> int:
+        """The same without the repair of everything; -1 when there was none."""
+        return max((self._last.get(node, -1) for node in nodes), default=-1)
+
     def last_fault_of(self, line: Line) -> int:
         """... that struck a participant of the line's event."""
         if line.action == "QueryRoute":  # speaks of a broker, to a nameserver
@@ -212,11 +216,13 @@ class _Waiting:
 @oracle(Partition.NODE)
 def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """HeldPullWakes: a pull that waits for a message is answered as soon as the message is in its queue, and soon when
-    others are; one for which none comes waits as long as it may, and not much longer."""
-    quiet, classes = Quiet(), _Classes()
+    others are; one for which none comes waits as long as it may, and not much longer. One whose broker is stopped in
+    good order is answered before that."""
+    quiet, classes, stops = Quiet(), _Classes(), _Stops()
     waiting: dict[tuple[str, int], _Waiting] = {}
     for number, line in enumerate(lines):
         quiet.feed(number, line)
+        stops.feed(number, line)
         classes.feed(line)
         key = (line.actor, line.operation)
         if line.action in ("Pull", "PullFiltered") and line.outcome == Outcome.INVOKE:
@@ -226,6 +232,11 @@ def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
             pull = waiting.pop(key, None)
             if pull is not None and pull.line > quiet.last_fault_of(line):
                 yield from _judge_held(number, line, pull)
+            elif pull is not None and line.outcome == Outcome.UNKNOWN and stops.only_stopped(line, pull):
+                sentence = (
+                    f"{line.actor} waited at {line.subject}/{line.queue_id}, and was not told that its broker stops"
+                )
+                yield Finding("HeldPullWakes", sentence, number)
         elif line.action == "DispatchMessage" and line.outcome == Outcome.STEP:
             for pull in waiting.values():
                 if pull.invoke.queue != line.queue or line.queue_offset < pull.invoke.from_offset:
@@ -234,6 +245,28 @@ def held_pull_wakes(lines: Iterable[Line], promises: Promises) -> Iterator[Findi
                     pull.moved_ns = line.at_ns
                 if pull.due_ns is None and classes.is_wanted(line.queue, line.queue_offset, pull.mask):
                     pull.due_ns = line.at_ns
+
+
+class _Stops:
+    """Which brokers were stopped in good order, and whom anything else struck."""
+
+    def __init__(self) -> None:
+        self._stopped: dict[str, tuple[int, int]] = {}
+        self._struck: dict[str, int] = {}
+
+    def feed(self, number: int, line: Line) -> None:
+        if line.outcome != Outcome.STEP or line.actor != line.node:
+            return
+        if line.action in ("StopBroker", "RestartBroker"):
+            self._stopped[line.node] = (number, line.at_ns)
+        else:
+            self._struck[line.node] = number
+
+    def only_stopped(self, line: Line, pull: _Waiting) -> bool:
+        """Whether a pull had begun to wait when its broker was stopped, and nothing else has happened since."""
+        stopped, at_ns = self._stopped.get(line.queue[1], (-1, 0))
+        struck = max(self._struck.get(node, -1) for node in (line.node, line.queue[1], "world"))
+        return stopped > pull.line > struck and at_ns - pull.invoke.at_ns > WAKE_NS_MAX
 
 
 def _judge_held(number: int, answer: Line, pull: _Waiting) -> Iterator[Finding]:

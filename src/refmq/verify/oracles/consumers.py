@@ -149,8 +149,9 @@ def committed_offset_kept(lines: Iterable[Line], promises: Promises) -> Iterator
                 unreliable.add(line.node)
             elif line.action == "FinishRecovery":
                 started_ns[line.node] = line.at_ns
-            elif line.action in ("ProcessCrash", "PowerLoss") or (
-                line.action == "StopStore" and line.node in unreliable
+            # One whose flush failed ends by itself, and only its next start tells of it.
+            if line.action in ("ProcessCrash", "PowerLoss") or (
+                line.action in ("StopStore", "FinishRecovery") and line.node in unreliable
             ):
                 for (_, queue), register in registers.items():
                     if queue[1] == line.node:

@@ -130,6 +130,16 @@ def committed_visible(lines: Iterable[Line], promises: Promises) -> Iterator[Fin
             yield Finding("CommittedVisible", "a message was committed and nobody ever got it", number)
 
 
+def asked_enough(lines: Iterable[Line], checks_max: int) -> Iterator[Finding]:
+    """AskedEnough: a producer is asked about a message as often as the broker is set to, and no more. For whoever knows
+    the setting."""
+    for number, line in enumerate(lines):
+        if line.outcome != Outcome.STEP or line.action not in ("HalfRenewAndCheck", "HalfDiscard"):
+            continue
+        if line.check_times > checks_max:
+            yield Finding("AskedEnough", f"{line.node} asks {line.check_times} times, and not {checks_max}", number)
+
+
 @oracle(Partition.TRANSACTION)
 def never_asked_early(lines: Iterable[Line], promises: Promises) -> Iterator[Finding]:
     """NeverAskedEarly: a producer is not asked about a half message before the immunity that the message has is over.
