@@ -103,7 +103,11 @@ REBALANCE: Final = {
     ),
     "LockQueue": Home("refmq.broker.queue_locks:lock_queue"),
     "UnlockQueue": Home("refmq.broker.queue_locks:unlock_queue"),
-    "LoanExpire": Home("refmq.broker.queue_locks:lock_queue", part="a loan expires when another client asks for it"),
+    "LoanExpire": Home(
+        "refmq.broker.queue_locks:expire_loans",
+        ("refmq.broker.queue_locks:expire_loans", "refmq.broker.queue_locks:lock_queue"),
+        part="many loans at once; and one expires when another client asks for it",
+    ),
     "RemoveMember": Home("refmq.broker.clients:remove_member"),
 }
 

@@ -316,7 +316,7 @@ SEEDED_EDGES: Final = (
         "refmq.nameserver.registration",
         "topic_queues=topic_queues, ",
         "",
-        "without_broker_id",
+        "without_names",
     ),
     Seeded(
         "control-characters-bare",

@@ -44,9 +44,9 @@ SEEDED_SERVICES: Final = (
         "",
         "A connection that is lost takes brokers that came back on another.",
         "refmq.nameserver.registration",
-        "live.channel =",
-        "live.channel >",
-        "close_broker_channel",
+        "rest = channels[known.channel].discard(address)",
+        "rest = channels[known.channel]",
+        "moved",
     ),
     Seeded(
         "unregister-keeps-address",
@@ -82,7 +82,7 @@ SEEDED_SERVICES: Final = (
         "refmq.nameserver.registration",
         "topic_queues.insert(topic, rest) if rest else topic_queues.discard",
         "topic_queues.discard",
-        "without_broker_id",
+        "without_names",
     ),
     Seeded(
         "read-queues-zero",

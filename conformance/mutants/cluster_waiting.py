@@ -232,8 +232,8 @@ SEEDED_WAITING: Final = (
         "",
         "A broker says that it is busy now and then.",
         "refmq.plane.serve",
-        "not None",
-        "not None or frame.number % 20 == 0",
+        "too_busy is not None",
+        "too_busy is not None or frame.number % 20 == 0",
         "serve_frame",
     ),
     Seeded(

@@ -259,7 +259,7 @@ def test_the_histories_catch_their_mutants(mutant: str, monkeypatch: pytest.Monk
     store_config, put_in = MUTANTS[mutant]
     put_in(monkeypatch)
 
-    @settings(database=None, max_examples=500, phases=[Phase.generate], deadline=None)
+    @settings(database=None, max_examples=3_000, phases=[Phase.generate], deadline=None)
     @given(STEPS)
     def property_(steps: list[tuple[str, int, int]]) -> None:
         assert History(store_config).play(steps) == []
