@@ -373,3 +373,20 @@ def test_a_registration_in_slices_comes_to_the_same_as_at_once(count: int, at_on
         assert (
             register_more(expected, replace(whole, topics={"x": TopicConfig(topic_name="x")}), ChannelId(2)) == expected
         )
+
+
+def test_topics_that_are_known_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "TOPICS_MAX", 2)
+    table = registered(RouteTable(), broker("a:1", topic_names=("T1", "T2")))
+    assert registration.register_broker_enabled(table, broker("a:1", topic_names=("T1", "T2")))
+    assert not registration.register_broker_enabled(table, broker("a:1", topic_names=("T1", "T3")))
+
+
+def test_one_connection_registers_only_so_many_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration, "BROKERS_PER_CHANNEL_MAX", 1)
+    table = registered(RouteTable(), broker("a:1", topic_names=("T1", "T2")))
+    again, other = broker("a:1", topic_names=("T1", "T2")), broker("b:1", "B", topic_names=("T1", "T2"))
+    assert registration.has_room_on(table, again, ChannelId(1))
+    assert not registration.has_room_on(table, other, ChannelId(1))
+    assert registration.has_room_on(table, other, ChannelId(2))
+    assert registration.register_broker(table, other, ChannelId(1), TimestampMs(0)).state is table

@@ -74,8 +74,12 @@ def register_broker_enabled(table: RouteTable, broker: Registration) -> bool:
     unknown = broker.address not in table.live
     overtook_the_first = broker.broker_id == MASTER_ID and unknown and len(broker.topics) == 1
     full = unknown and len(table.live) >= BROKERS_MAX
-    has_room = len(table.topic_queues) + len(broker.topics) <= TOPICS_MAX
-    return not overtook_the_first and not full and has_room and has_sound_names(broker)
+    return not overtook_the_first and not full and has_room_for(table, broker.topics) and has_sound_names(broker)
+
+
+def has_room_for(table: RouteTable, topics: Iterable[str]) -> bool:
+    """Whether there is room for those of some topics that are new."""
+    return len(table.topic_queues) + sum(topic not in table.topic_queues for topic in topics) <= TOPICS_MAX
 
 
 def has_sound_names(broker: Registration) -> bool:
@@ -151,7 +155,7 @@ def register_more(table: RouteTable, broker: Registration, channel: ChannelId) -
     if live is None or live.channel != channel or live.data_version != broker.data_version:
         return table
     assert len(broker.topics) <= TOPICS_AT_ONCE, "the others wait for their turn"
-    if len(table.topic_queues) + len(broker.topics) > TOPICS_MAX:
+    if not has_room_for(table, broker.topics):
         return table  # somebody else was quicker
     topic_queues = with_topics(table.topic_queues, broker.broker_name, broker.topics.values())
     return replace(table, topic_queues=topic_queues)
