@@ -252,9 +252,11 @@ Sent(e) ==
              [] OTHER -> FALSE
 
 \* Nothing is committed that was not consumed, as far as consumers told. The first commit says where a group begins, and so
-\* does one after a crash that came before the offset was in the file: it comes before the member takes the queue.
+\* does one after a crash that came before the offset was in the file: it comes before the member takes the queue. One that
+\* is within what was consumed changes nothing there: another member may still take the queue where the group began, with
+\* an answer from before this commit.
 CommitOffset(e) ==
-    LET anew == begin[e.place] = None \/ e.before = None
+    LET anew == begin[e.place] = None \/ (e.before = None /\ e.after > prefix[e.place])
     IN  /\ committed[e.place] \in {e.before, Unknown}
         /\ e.after >= 0 /\ e.before >= None
         /\ e.by_clients => /\ anew \/ e.after <= prefix[e.place]

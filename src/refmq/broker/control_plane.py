@@ -277,6 +277,7 @@ class Broker:
     # --- clients -------------------------------------------------------------------------------------------------
 
     def expire_loans(self) -> None:
+        """Makes room for new loans where there is none left."""
         step = queue_locks.expire_loans(self.state.locks, self.environment.now_ms())
         if step.events:
             self.state = replace(self.state, locks=step.state)

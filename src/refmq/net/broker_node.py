@@ -310,7 +310,6 @@ class BrokerNode:
 
     async def _scan_clients(self) -> None:
         self.broker.apply_clients(clients.scan_members(self.broker.state.clients, self.now_ms()))
-        self.broker.expire_loans()
 
     async def _save_filters(self) -> None:
         broker = self.broker

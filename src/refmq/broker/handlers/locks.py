@@ -30,6 +30,8 @@ def lock_batch_mq(broker: Broker, peer: Peer, command: RemotingCommand) -> Remot
     """Lends queues. The answer lists those the client now holds; an empty list is not an error."""
     body = _read(command)
     if len(broker.state.locks.loans) + len(body.mq_set) > LOANS_MAX:
+        broker.expire_loans()
+    if len(broker.state.locks.loans) + len(body.mq_set) > LOANS_MAX:
         return refuse(command, ResponseCode.SYSTEM_BUSY, "too many queues are locked at this broker")
     answer = queue_locks.lock_queue(
         broker.state.locks, body.consumer_group, body.mq_set, ClientId(body.client_id), broker.environment.now_ms()
