@@ -16,7 +16,7 @@ SECONDS = 40.0
 
 QUICKLY_FOUND = {
     "ack-before-flush": {"DurableAck", "AckedSurvives", "NodeCoherent"},
-    "never-released": {"AnsweredWhenCalm", "DelayedDelivered"},
+    "never-released": {"HeldPullWakes", "AnsweredWhenCalm", "DelayedDelivered"},
     "flush-timeout-is-ok": {"DurableAck", "NodeCoherent"},
     "wake-off-by-one": {"HeldPullWakes", "AnsweredWhenCalm"},
     "commit-other-queue": {"SidesAgree", "CommittedOffsetKept", "CommittedOffsetNeverAhead"},

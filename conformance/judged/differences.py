@@ -16,6 +16,7 @@ SILENT: Final = "the clients of this run recorded no steps of Rebalance, so TLC 
 CLOCK: Final = "the oracles compare with the time of the event, which TLC does not get"
 NOT_READ: Final = "no oracle reads it"
 A_LABEL: Final = "only filters look at it; TLC compares it when recovery dispatches the message again"
+UNREAD: Final = "the one that is altered is an op message, which nobody is served"
 SUPERSEDED: Final = "no checkpoint speaks of this flush: a later one covers it"
 
 NOT_BY_BOTH: Final[dict[tuple[str, str], tuple[str, str]]] = {
@@ -29,7 +30,7 @@ NOT_BY_BOTH: Final[dict[tuple[str, str], tuple[str, str]]] = {
                 "PersistProgress", "ServeMessage", "WriteCheckpoint",
             )),
             *((action, "swapped") for action in (
-                "AckPut", "CommitOffset", "DispatchMessage", "EndTransaction", "FinishRecovery", "FlushQueue",
+                "AckPut", "AppendMessage", "CommitOffset", "EndTransaction", "FinishRecovery", "FlushQueue",
                 "Heartbeat", "PersistOffsets", "PersistProgress", "RemoveMember", "SendHalf",
                 "ServeMessage", "WriteOp",
             )),
@@ -45,6 +46,7 @@ NOT_BY_BOTH: Final[dict[tuple[str, str], tuple[str, str]]] = {
     ("FlushIndex", "entries_to"): (TLC, NOT_READ),
     ("TruncateLog", "log_ms"): (TLC, NOT_READ),
     ("WriteCheckpoint", "queues_to"): (TLC, NOT_READ),
+    ("AppendMessage", "message"): (NOBODY, UNREAD),
     ("DispatchMessage", "tags_code"): (NOBODY, A_LABEL),
     ("FlushLog", "log_ms"): (NOBODY, SUPERSEDED),
 }  # fmt: skip
@@ -91,7 +93,6 @@ BY_ONE_MODULE: Final[dict[tuple[str, str], tuple[str, str]]] = {
         ],
         (LONG, NO_WORD),
     ),
-    ("WriteOp", "swapped"): (LONG, TOLD_LATER),
     ("RoundFinish", "swapped"): (LONG, TOLD_LATER),
     **dict.fromkeys([("CommitOffset", what) for what in ("dropped", "doubled", "after", "queue_id")], (LONG, ANEW)),
     **dict.fromkeys([("RouteRefresh", what) for what in ("dropped", "swapped")], (LONG, MEANT)),

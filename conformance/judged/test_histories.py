@@ -21,7 +21,7 @@ from refmq.verify.spec.tlc import Tlc
 SPEC = Path(__file__).parents[2] / "spec"
 CHECKS_MAX = 5
 """How often the brokers of a history ask about a half message (`conformance.cluster.runner`)."""
-DAMAGED_HALF = 2044
+DAMAGED_HALF = 2008
 """The seed of a history in which a bit of a half message flips."""
 pytestmark = pytest.mark.jdk
 
