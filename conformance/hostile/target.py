@@ -122,6 +122,8 @@ class Target:
 
     broker: OurBroker
     nameserver: OurNameserver
+    said: str = ""
+    """What the broker has said in its lives before this one: each has a log of its own."""
 
     def stranger(self) -> Stranger:
         return Stranger(self.broker.port)
@@ -135,6 +137,7 @@ class Target:
             self.broker.kill()
         else:
             self.broker.stop()
+        self.said += self.broker.child.output()
         self.broker.start()
 
     def bodies(self, topic: str, queue: int = 0) -> list[bytes]:
@@ -153,12 +156,16 @@ class Target:
 
 @contextmanager
 def attacked(
-    folder: Path, engine: str, settings: Mapping[str, str] | None = None
+    folder: Path,
+    engine: str,
+    settings: Mapping[str, str] | None = None,
+    change: tuple[str, str, str] | None = None,
 ) -> Iterator[tuple[Target, Neighbour]]:
-    """Servers with a neighbour. Behind the attack everything is looked at that must hold after any."""
+    """Servers with a neighbour. Behind the attack everything is looked at that must hold after any. With a `change` the
+    broker has a mistake."""
     with ExitStack() as stack:
         nameserver = stack.enter_context(OurNameserver(folder / "namesrv"))
-        broker = OurBroker(folder / "broker", nameserver.address, settings=settings, engine=engine)
+        broker = OurBroker(folder / "broker", nameserver.address, settings=settings, engine=engine, change=change)
         stack.enter_context(broker)
         target = Target(broker, nameserver)
         with target.stranger() as peer:
@@ -185,7 +192,7 @@ def attacked(
         kept = set(neighbour.sent)  # of what was sent when a server ended nobody knows
         there = [body for body in target.bodies(NEIGHBOUR) if body in kept]
         assert there == neighbour.sent, "what was acknowledged is there, once and in order"
-        said = broker.child.output() + nameserver.child.output()
+        said = target.said + broker.child.output() + nameserver.child.output()
         found = [line for line in said.splitlines() if any(word in line for word in SAYS_BUG)]
         assert found == []
 
